@@ -1,0 +1,2 @@
+//! The process-level half of Tadpole: the language server, the command line, the engine that owns
+//! llama.cpp, the models and the agent. Dependencies point one way: `tasks ◀ trainer ◀ server`.

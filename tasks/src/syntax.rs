@@ -1,0 +1,1 @@
+//! What tree-sitter tells about a source file.

@@ -1,0 +1,1 @@
+//! Pooled, resettable copies of a snapshot that model-written commands and tests may change.
