@@ -1,2 +1,5 @@
 //! The process-level half of Tadpole: the language server, the command line, the engine that owns
 //! llama.cpp, the models and the agent. Dependencies point one way: `tasks ◀ trainer ◀ server`.
+
+pub mod agent;
+pub mod model;

@@ -72,10 +72,7 @@ mod tests {
     fn diff_names_both_sides_and_the_changed_line() {
         let patch = Patch::replace("src/a.py", b"x = 1\ny = 2\n", b"x = 1\ny = 3\n");
         let diff = patch.unified_diff();
-        assert_eq!(
-            diff,
-            "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n"
-        );
+        assert_eq!(diff, "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n");
     }
 
     #[test]
