@@ -2,4 +2,5 @@
 //! llama.cpp, the models and the agent. Dependencies point one way: `tasks ◀ trainer ◀ server`.
 
 pub mod agent;
+pub mod fix;
 pub mod model;
