@@ -2,5 +2,6 @@
 //! llama.cpp, the models and the agent. Dependencies point one way: `tasks ◀ trainer ◀ server`.
 
 pub mod agent;
-pub mod fix;
+pub mod config;
 pub mod model;
+pub mod trust;
