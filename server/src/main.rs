@@ -1,2 +1,10 @@
-//! x
-fn main() {}
+//! The `tadpole` binary: the command line, or, called by ourselves, the helper inside the sandbox.
+
+use std::ffi::OsString;
+
+fn main() {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|first| first == tasks::sandbox::INNER) {
+        tasks::sandbox::inner_main(&args[2..]);
+    }
+}
