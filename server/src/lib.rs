@@ -3,5 +3,7 @@
 
 pub mod agent;
 pub mod config;
+pub mod engine;
+pub mod home;
 pub mod model;
 pub mod trust;

@@ -1,6 +1,13 @@
 //! What the agent talks to: one trait, two implementations (the engine process; any OpenAI-compatible
 //! endpoint).
 
+pub mod answer;
+pub mod download;
+pub mod gguf;
+pub mod openai;
+pub mod registry;
+pub mod template;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,7 +72,7 @@ pub struct Tool {
     pub parameters: serde_json::Value,
 }
 
-/// A call that the model made. Arguments that could not be parsed are an empty object.
+/// A call that the model made. Arguments that could not be parsed are an empty object, as in the harness that FrogNano was trained in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Id that the answer names.
@@ -78,6 +85,7 @@ pub struct ToolCall {
 
 /// How one sequence is sampled. Temperature 0 is greedy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// Temperature.
     pub temperature: f32,
@@ -90,6 +98,7 @@ pub struct Sampling {
     /// Repetition penalty (1: none).
     pub repetition_penalty: f32,
     /// Seed.
+    #[serde(default)]
     pub seed: u64,
 }
 
