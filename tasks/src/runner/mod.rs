@@ -1,20 +1,45 @@
 //! One adapter per test framework: detect, list, run some or all, per-test results.
+//!
+//! Results come from a reporter of ours inside the framework (pytest, unittest, vitest, jest, node) or from its
+//! machine-readable output (cargo, nextest, go), never from an exit code alone. Ids are relative to the repository, so
+//! that two projects of one repository never share one.
+//!
+//! A file or package that cannot be loaded or compiled is reported under its own name (`tests/test_a.py`,
+//! `./pkg`, [`BUILD`]) as [`Outcome::Error`]. Such an id can be selected like a test: it passes when everything in
+//! it is loaded and passes.
+
+mod cargo;
+mod command;
+mod detect;
+mod go;
+mod javascript;
+mod libtest;
+mod nextest;
+mod python;
+mod report;
+mod toolchain;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox::{Exit, Sandbox, SandboxError};
-use crate::snapshot::Snapshot;
+use crate::sandbox::{Bind, Exit, Sandbox, SandboxError};
+use crate::syntax::Language;
 use crate::workspace::Workspace;
 
+pub use self::command::command;
+pub use self::detect::detect;
+
 /// A test's name as its framework spells it (`tests/test_a.py::test_b[x]`, `binary::module::test`,
-/// `./pkg::TestA/sub`, `file.test.ts > suite > test`).
+/// `./pkg::TestA/sub`, `file.test.ts > suite > test`), with paths relative to the repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TestId(pub String);
@@ -24,6 +49,9 @@ impl fmt::Display for TestId {
         f.write_str(&self.0)
     }
 }
+
+/// Id of the build as a whole, where a failure of it belongs to no file or package.
+pub const BUILD: &str = "(build)";
 
 /// The frameworks with an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +84,8 @@ pub struct Environment {
     pub program: PathBuf,
     /// Variables the tests need.
     pub env: BTreeMap<String, OsString>,
-    /// Directories outside the repository to bind read-only at their own path.
-    pub read_only: Vec<PathBuf>,
+    /// What lies outside of the workspace (toolchains, dependencies) and is bound read-only.
+    pub read_only: Vec<Bind>,
 }
 
 /// A directory with tests and how they are run.
@@ -119,7 +147,7 @@ pub enum Outcome {
 }
 
 /// One test's result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestResult {
     /// How it ended.
     pub outcome: Outcome,
@@ -136,6 +164,8 @@ pub struct TestRun {
     pub results: BTreeMap<TestId, TestResult>,
     /// The compiler's or collector's message where tests could not be built or collected.
     pub build_failure: Option<String>,
+    /// Whether the run came to its own end. Otherwise (time limit, crash) tests may be missing from the results.
+    pub complete: bool,
     /// How the process ended.
     pub exit: Exit,
     /// Output of the run, for people and for the model.
@@ -158,13 +188,7 @@ pub enum RunError {
     Environment(String),
 }
 
-/// The projects of a tree, most specific configuration first; empty when there are no tests.
-pub fn detect(snapshot: &Snapshot, config: &TestConfig) -> Vec<Project> {
-    let _ = (snapshot, config);
-    unimplemented!()
-}
-
-/// All test ids of a project.
+/// All test ids of a project. For JavaScript they are read from the sources, as its frameworks list by running.
 ///
 /// # Errors
 /// If the tool cannot be run.
@@ -174,8 +198,14 @@ pub async fn list(
     project: &Project,
     cancel: &CancellationToken,
 ) -> Result<Vec<TestId>, RunError> {
-    let _ = (sandbox, workspace, project, cancel);
-    unimplemented!()
+    let run = Run { sandbox, workspace, project, cancel };
+    match project.framework {
+        Framework::Pytest | Framework::Unittest => python::list(&run).await,
+        Framework::Cargo => cargo::list(&run).await,
+        Framework::Nextest => nextest::list(&run).await,
+        Framework::Go => go::list(&run).await,
+        Framework::Vitest | Framework::Jest | Framework::Node => Ok(javascript::list(&run)),
+    }
 }
 
 /// Runs tests in a workspace and reads each one's result. A selected test that was not reported is
@@ -190,6 +220,40 @@ pub async fn run(
     selection: &Selection,
     cancel: &CancellationToken,
 ) -> Result<TestRun, RunError> {
-    let _ = (sandbox, workspace, project, selection, cancel);
-    unimplemented!()
+    let run = Run { sandbox, workspace, project, cancel };
+    let mut done = match project.framework {
+        Framework::Pytest | Framework::Unittest => python::run(&run, selection).await,
+        Framework::Cargo => cargo::run(&run, selection).await,
+        Framework::Nextest => nextest::run(&run, selection).await,
+        Framework::Go => go::run(&run, selection).await,
+        Framework::Vitest | Framework::Jest | Framework::Node => javascript::run(&run, selection).await,
+    }?;
+    if let Selection::Tests(wanted) = selection {
+        for id in wanted {
+            report::complete(&mut done, id);
+        }
+    }
+    Ok(done)
+}
+
+/// Whether a file is a test by its name and place, for any framework.
+pub fn is_test_file(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match Language::of(path) {
+        Some(Language::Python) => detect::is_python_test(&name),
+        Some(Language::Go) => name.ends_with("_test.go"),
+        Some(Language::Rust) => name == "tests.rs" || text.starts_with("tests/") || text.contains("/tests/"),
+        Some(_) => detect::is_javascript_test(&text),
+        None => false,
+    }
+}
+
+/// What every adapter works with.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    sandbox: &'a Sandbox,
+    workspace: &'a Workspace,
+    project: &'a Project,
+    cancel: &'a CancellationToken,
 }
