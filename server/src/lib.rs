@@ -2,8 +2,10 @@
 //! llama.cpp, the models and the agent. Dependencies point one way: `tasks ◀ trainer ◀ server`.
 
 pub mod agent;
+pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod fix;
 pub mod home;
 pub mod model;
 pub mod trust;

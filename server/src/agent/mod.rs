@@ -1,5 +1,12 @@
 //! The coding agent: strategies that turn a problem into attempts. It never edits the user's files.
 
+mod leaf;
+mod localize;
+mod prompt;
+pub mod prose;
+mod repair;
+mod splice;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +18,7 @@ use tasks::snapshot::Snapshot;
 use tasks::workspace::Pool;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{Model, ModelError, Token};
+use crate::model::{Event, Model, ModelError, ModelInfo, Token};
 
 /// What is to be solved.
 #[derive(Clone)]
@@ -30,6 +37,17 @@ pub struct Problem {
     pub recent: Vec<PathBuf>,
     /// What may be edited.
     pub policy: EditPolicy,
+    /// The place that a person or a tool points at.
+    pub focus: Option<Focus>,
+}
+
+/// A place in the snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Focus {
+    /// File, relative to the root.
+    pub path: PathBuf,
+    /// 1-based.
+    pub line: u32,
 }
 
 /// What a strategy works with.
@@ -54,6 +72,13 @@ pub struct Progress {
     pub message: String,
     /// 0 to 1 where known.
     pub fraction: Option<f32>,
+}
+
+impl Progress {
+    /// A step.
+    pub fn new(message: impl Into<String>, fraction: Option<f32>) -> Self {
+        Self { message: message.into(), fraction }
+    }
 }
 
 /// One try: the sampled tokens and what became of them.
@@ -118,4 +143,24 @@ pub trait Strategy: Send + Sync {
         progress: &(dyn Fn(Progress) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<Attempt, AgentError>;
+}
+
+/// The strategies that `model` is good for, in the order they are tried: `repair` is cheap, `leaf` needs a model that can
+/// use tools.
+pub fn strategies(model: &ModelInfo) -> Vec<Box<dyn Strategy>> {
+    let mut strategies: Vec<Box<dyn Strategy>> = vec![Box::new(repair::Repair)];
+    if model.agentic {
+        strategies.push(Box::new(leaf::Leaf::default()));
+    }
+    strategies
+}
+
+/// What of a model's events is worth telling a person.
+fn told(event: &Event) -> Option<String> {
+    match event {
+        Event::Loading(part) => Some(format!("loading the model: {:.0} %", part * 100.0)),
+        Event::Queued(ahead) => Some(format!("waiting for the model, {ahead} requests ahead")),
+        Event::Notice(text) => Some(text.clone()),
+        Event::Prompt { .. } | Event::Text { .. } | Event::Finished { .. } => None,
+    }
 }

@@ -1,10 +1,11 @@
 //! A repository opened for one request: trusted, snapshotted, its projects and toolchains found.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tasks::runner::{self, Outcome, Project, RunError, Selection, TestId, TestRun};
-use tasks::sandbox::Sandbox;
+use tasks::sandbox::{Output, Sandbox};
 use tasks::snapshot::{Buffers, Snapshot, SnapshotError};
 use tasks::workspace::Pool;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +49,7 @@ impl Session {
         let workspace = self.workspace(snapshot).await?;
         let mut run = runner::run(&self.sandbox, &workspace, project, &Selection::All, cancel).await?;
         for _ in 0..HANG_ROUNDS {
-            if run.exit != tasks::sandbox::Exit::TimedOut {
+            if run.complete {
                 break;
             }
             let listed = runner::list(&self.sandbox, &workspace, project, cancel).await?;
@@ -58,7 +59,7 @@ impl Session {
                 break;
             }
             let next = runner::run(&self.sandbox, &workspace, project, &Selection::Tests(rest), cancel).await?;
-            run.exit = next.exit;
+            run.complete = next.complete;
             run.results.extend(next.results);
             run.elapsed += next.elapsed;
         }
@@ -95,6 +96,16 @@ impl Session {
     ) -> Result<TestRun, FixError> {
         let workspace = self.workspace(&self.snapshot).await?;
         Ok(runner::run(&self.sandbox, &workspace, project, selection, cancel).await?)
+    }
+
+    /// Runs `argv` in a workspace of what the person sees, as the agent's commands are run.
+    pub async fn command(&self, argv: Vec<OsString>, cancel: &CancellationToken) -> Result<Output, FixError> {
+        let workspace = self.workspace(&self.snapshot).await?;
+        let Some(project) = self.projects.first() else {
+            return Err(FixError::Environment("no tests found".into()));
+        };
+        let command = runner::command(&workspace, project, argv);
+        Ok(self.sandbox.run(&command, cancel).await.map_err(RunError::from)?)
     }
 
     async fn workspace(&self, snapshot: &Snapshot) -> Result<tasks::workspace::Workspace, FixError> {

@@ -37,3 +37,8 @@ fn called<'a>(language: Language, node: Node<'_>, source: &'a str) -> Option<&'a
         _ => None,
     }
 }
+
+/// Names called in a piece of source.
+pub fn called_names(language: Language, source: &str) -> Vec<String> {
+    language.parse(source).map(|tree| calls(language, tree.root_node(), source)).unwrap_or_default()
+}

@@ -4,6 +4,7 @@ mod calls;
 mod functions;
 mod imports;
 mod items;
+mod prose;
 
 #[cfg(test)]
 mod examples;
@@ -13,9 +14,11 @@ use std::path::Path;
 
 use tree_sitter::{Node, Parser, Tree};
 
+pub use calls::called_names;
 pub use functions::functions;
 pub use imports::imports;
 pub use items::tests;
+pub use prose::prose_lines;
 
 /// Languages with a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

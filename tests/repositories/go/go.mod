@@ -1,0 +1,3 @@
+module example.com/pantry
+
+go 1.19
