@@ -66,6 +66,11 @@ impl Home {
         self.root.join("run")
     }
 
+    /// What is shown once and may be thrown away.
+    pub fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
+    }
+
     /// Logs.
     pub fn log(&self) -> PathBuf {
         self.root.join("log")

@@ -7,5 +7,6 @@ pub mod config;
 pub mod engine;
 pub mod fix;
 pub mod home;
+pub mod lsp;
 pub mod model;
 pub mod trust;

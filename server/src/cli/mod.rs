@@ -9,6 +9,7 @@ mod console;
 mod doctor;
 mod engine;
 mod fix;
+mod lsp;
 mod models;
 mod sandbox;
 
@@ -46,6 +47,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Run a command exactly as the agent's would run; its exit code is ours.
     Sandbox(sandbox::Args),
+    /// Run the language server on standard input and output.
+    Lsp(lsp::Args),
     /// The process that owns the model; started on demand.
     #[command(hide = true)]
     Engine(engine::Args),
@@ -89,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Issue(args) => (args.json(), started(cli.verbose, |it| fix::issue(args, it))),
         Command::Models(args) => (args.json(), started(cli.verbose, |it| models::run(args, it))),
         Command::Doctor(args) => (args.json(), started(cli.verbose, |it| doctor::run(args, it))),
+        Command::Lsp(args) => (false, started(cli.verbose, |it| lsp::run(args, it))),
         Command::Sandbox(args) => (false, started(cli.verbose, |it| sandbox::run(args, it))),
     };
     result.unwrap_or_else(|error| {

@@ -126,6 +126,14 @@ impl Context {
             Err(error) => error.to_string(),
         }
     }
+
+    /// Why no model can be used now, if so. Looks at files, loads nothing.
+    pub fn model_obstacle(&self) -> Option<String> {
+        if self.config.endpoint.is_some() {
+            return None;
+        }
+        registry::installed(&self.home, self.config.model.as_deref()).err().map(|error| error.to_string())
+    }
 }
 
 impl From<ModelError> for FixError {
