@@ -16,7 +16,7 @@ use std::time::Instant;
 use serde::Serialize;
 use tasks::grade::{self, EditPolicy, Grading, TestChange, Verdict};
 use tasks::patch::Patch;
-use tasks::runner::{self, Outcome as TestOutcome, Project, Selection, TestId, TestRun};
+use tasks::runner::{Outcome as TestOutcome, Project, Selection, TestId, TestRun};
 use tasks::sandbox::Output;
 use tasks::snapshot::{Buffers, Snapshot};
 use tokio_util::sync::CancellationToken;

@@ -73,11 +73,11 @@ impl Backend {
         let _ = self.inbox.send(event);
     }
 
-    /// Queues an event now and returns the answer to wait for.
-    fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> impl Future<Output = Result<T>> + use<T> {
+    /// Queues an event and waits for the answer. Awaiting this polls it at once, so the event is queued before anything waits.
+    async fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.tell(event(reply));
-        async { answer.await.map_err(|_| Error::internal_error()) }
+        answer.await.map_err(|_| Error::internal_error())
     }
 }
 

@@ -1,6 +1,8 @@
 //! The open documents, as the client sees them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,13 +101,12 @@ pub fn path(uri: &Uri) -> Option<PathBuf> {
     // A host other than this one is no file of ours.
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
     let bytes = percent_encoding::percent_decode_str(rest.split(['?', '#']).next()?).collect::<Vec<u8>>();
-    let path = PathBuf::from(std::os::unix::ffi::OsStringExt::from_vec(bytes));
+    let path = PathBuf::from(OsString::from_vec(bytes));
     path.is_absolute().then_some(path)
 }
 
 /// The URI of a file.
 pub fn uri(path: &Path) -> Uri {
-    use std::os::unix::ffi::OsStrExt;
     const KEPT: &percent_encoding::AsciiSet =
         &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     let encoded = percent_encoding::percent_encode(path.as_os_str().as_bytes(), KEPT);

@@ -200,8 +200,8 @@ impl Jobs {
         if let Some(job) = self.running.as_ref().filter(|job| meant(job)) {
             job.cancel.cancel();
         }
-        let (cancelled, waiting) = self.waiting.drain(..).partition(meant);
-        self.waiting = waiting;
+        let (cancelled, waiting): (Vec<Job>, Vec<Job>) = self.waiting.drain(..).partition(meant);
+        self.waiting = waiting.into();
         self.tell_places();
         cancelled
     }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tower_lsp_server::Client;
 use tower_lsp_server::gen_lsp_types::{
     CodeActionParams, CodeActionResponse, CodeLens, ConfigurationItem, Diagnostic, DidChangeTextDocumentParams,
-    ExecuteCommandParams, InitializeParams, InitializeResult, MessageType, Notification, TextDocumentItem, Uri,
+    ExecuteCommandParams, InitializeParams, InitializeResult, LspNotificationMethod, MessageDirection, MessageType, Notification, TextDocumentItem, Uri,
     WorkspaceFoldersChangeEvent,
 };
 
@@ -93,8 +93,8 @@ enum FinishedNotification {}
 
 impl Notification for FinishedNotification {
     type Params = Value;
-    const METHOD: tower_lsp_server::gen_lsp_types::LspNotificationMethod =
-        tower_lsp_server::gen_lsp_types::LspNotificationMethod::Custom(std::borrow::Cow::Borrowed("tadpole/finished"));
+    const METHOD: LspNotificationMethod<'_> = LspNotificationMethod::Custom("tadpole/finished");
+    const MESSAGE_DIRECTION: MessageDirection = MessageDirection::ServerToClient;
 }
 
 /// Owner of all state of one client.
