@@ -159,6 +159,7 @@ pub fn strategies(model: &ModelInfo) -> Vec<Box<dyn Strategy>> {
 fn told(event: &Event) -> Option<String> {
     match event {
         Event::Loading(part) => Some(format!("loading the model: {:.0} %", part * 100.0)),
+        Event::Queued(0) => None,
         Event::Queued(ahead) => Some(format!("waiting for the model, {ahead} requests ahead")),
         Event::Notice(text) => Some(text.clone()),
         Event::Prompt { .. } | Event::Text { .. } | Event::Finished { .. } => None,

@@ -158,5 +158,7 @@ fn log_to_stderr(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TADPOLE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     // A second initialization can only be a test's own; its subscriber stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().try_init();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .without_time().try_init();
 }

@@ -15,6 +15,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::kernels;
 use super::protocol::{Answer, decode_answer, encode, frames};
 use crate::home::Home;
 use crate::model::registry::Installed;
@@ -215,21 +216,31 @@ impl Model for Engine {
         events: mpsc::Sender<Event>,
         cancel: CancellationToken,
     ) -> Result<Response, ModelError> {
-        match self.attempt(&request, &events, &cancel).await {
-            Ok(response) => return Ok(response),
-            Err(Lost::Error(error)) => return Err(error),
-            Err(Lost::Died) => {}
-        }
-        tracing::warn!("the engine stopped unexpectedly; starting it once more");
-        tell(&events, Event::Notice("the engine stopped unexpectedly; it is started once more".into())).await;
-        match self.attempt(&request, &events, &cancel).await {
-            Ok(response) => Ok(response),
-            Err(Lost::Error(error)) => Err(error),
-            Err(Lost::Died) => Err(ModelError::Unavailable(format!(
-                "the engine stopped twice on this request ({}); try another model with `tadpole models use`, and see {}",
-                last_line(&self.log()),
-                self.log().display()
-            ))),
+        let kernels = kernels::file(self.socket()?.parent().unwrap_or(Path::new(".")));
+        let mut level = kernels::level(&kernels);
+        let mut died_before = false;
+        loop {
+            match self.attempt(&request, &events, &cancel).await {
+                Ok(response) => return Ok(response),
+                Err(Lost::Error(error)) => return Err(error),
+                Err(Lost::Died) => {}
+            }
+            let plainer = kernels::level(&kernels);
+            let notice = if plainer > level {
+                level = plainer;
+                "this machine refuses its best CPU instructions; the engine goes on with plainer ones"
+            } else if !died_before {
+                died_before = true;
+                "the engine stopped unexpectedly; it is started once more"
+            } else {
+                return Err(ModelError::Unavailable(format!(
+                    "the engine stopped twice on this request ({}); try another model with `tadpole models use`, and see {}",
+                    last_line(&self.log()),
+                    self.log().display()
+                )));
+            };
+            tracing::warn!("{notice}");
+            tell(&events, Event::Notice(notice.into())).await;
         }
     }
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::LlamaContextParams;
-use llama_cpp_2::llama_backend::{LlamaBackend, load_backends, load_backends_from_path};
+use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::model::{LlamaLoraAdapter, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 
+use super::kernels;
 use crate::model::ModelError;
 
 /// Sequences that can live at once.
@@ -20,20 +21,10 @@ pub(super) const SEQUENCES: u32 = 64;
 pub(super) const BATCH: u32 = 512;
 
 /// Starts llama.cpp with the CPU kernels that fit this machine best.
-pub(super) fn backend() -> Result<LlamaBackend, ModelError> {
+pub(super) fn backend(kernels_file: &Path) -> Result<LlamaBackend, ModelError> {
     llama_cpp_2::send_logs_to_tracing(llama_cpp_2::LogOptions::default());
-    // Beside the binary where it is installed; in the build's own place otherwise.
-    let beside = std::env::current_exe().ok().and_then(|it| it.parent().map(Path::to_owned));
-    match beside.filter(|it| it.to_str().is_some() && holds_backends(it)) {
-        Some(directory) => load_backends_from_path(&directory),
-        None => load_backends(),
-    }
+    kernels::load(kernels_file)?;
     LlamaBackend::init().map_err(|error| ModelError::Unavailable(format!("llama.cpp cannot start: {error}")))
-}
-
-fn holds_backends(directory: &Path) -> bool {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.into_iter().any(|it| it.file_name().to_string_lossy().starts_with("libggml-cpu"))
 }
 
 /// Loads a model; `progress` is told 0 to 1.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::protocol::{Answer, Failure, decode_request, encode, frames};
 use super::worker::{self, Incoming, Options};
-use super::{client, memory};
+use super::{client, kernels, memory};
 use crate::model::{Event, ModelError, registry};
 
 /// What the process is started with.
@@ -87,7 +87,10 @@ fn listen(socket: &Path) -> std::io::Result<UnixListener> {
 fn decode(settings: &Settings, incoming: &mpsc::Receiver<Incoming>, state: &Arc<State>) -> ExitCode {
     let served = check(settings).and_then(|()| {
         let (loading, ready) = (Arc::clone(state), Arc::clone(state));
-        let options = Options { path: settings.model.clone(), window: settings.window, idle: settings.idle };
+        let kernels = kernels::file(settings.socket.parent().unwrap_or(Path::new(".")));
+        kernels::watch(&kernels);
+        let options =
+            Options { path: settings.model.clone(), kernels, window: settings.window, idle: settings.idle };
         worker::run(
             &options,
             incoming,

@@ -41,6 +41,7 @@ pub(super) struct Incoming {
 /// What the worker needs to know before it starts.
 pub(super) struct Options {
     pub path: PathBuf,
+    pub kernels: PathBuf,
     pub window: u32,
     pub idle: Duration,
 }
@@ -76,7 +77,7 @@ pub(super) fn run(
     loading: impl Fn(f32) + 'static,
     ready: impl FnOnce(),
 ) -> Result<(), ModelError> {
-    let backend = llama::backend()?;
+    let backend = llama::backend(&options.kernels)?;
     let model = llama::load(&backend, &options.path, loading)?;
     let window = options.window.min(model.n_ctx_train().max(1));
     let context = llama::context(&backend, &model, window)?;
