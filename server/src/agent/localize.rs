@@ -199,23 +199,30 @@ fn holds_another(file: &File, index: usize) -> bool {
 }
 
 fn function_at(file: &File, line: u32) -> Option<usize> {
-    let holding = file.functions.iter().enumerate().filter(|(_, it)| (it.lines.0..=it.lines.1).contains(&line));
+    let holding =
+        file.functions.iter().enumerate().filter(|(_, it)| (it.lines.0..=it.lines.1).contains(&line));
     holding.min_by_key(|(_, it)| it.range.len()).map(|(index, _)| index)
 }
 
 /// The lines around a place that lies in no function: module-level code, or a file that does not parse.
 fn lines_around(file: &File, line: u32, score: f32) -> Option<Suspect> {
-    let starts: Vec<usize> = std::iter::once(0).chain(file.source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(file.source.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let at = (line as usize).checked_sub(1).filter(|at| *at < starts.len())?;
     let text = |row: usize| {
         let end = starts.get(row + 1).copied().unwrap_or(file.source.len());
         file.source[starts[row]..end].trim_end()
     };
     // Up to where a top-level piece begins, down to where the next one does.
-    let top = |row: usize| text(row).chars().next().is_some_and(|first| !first.is_whitespace() && !")]}#@".contains(first));
-    let first = (at.saturating_sub(AROUND)..=at).rev().find(|row| top(*row)).unwrap_or(at.saturating_sub(AROUND));
+    let top = |row: usize| {
+        text(row).chars().next().is_some_and(|first| !first.is_whitespace() && !")]}#@".contains(first))
+    };
+    let first =
+        (at.saturating_sub(AROUND)..=at).rev().find(|row| top(*row)).unwrap_or(at.saturating_sub(AROUND));
     let last_row = starts.len() - 1;
-    let after = (at + 1..=(at + AROUND).min(last_row)).find(|row| top(*row)).unwrap_or((at + AROUND).min(last_row) + 1);
+    let after = (at + 1..=(at + AROUND).min(last_row))
+        .find(|row| top(*row))
+        .unwrap_or((at + AROUND).min(last_row) + 1);
     let last = (first..after).rev().find(|row| !text(*row).is_empty()).unwrap_or(at);
     let range = starts[first]..starts[last] + text(last).len();
     Some(Suspect {
@@ -231,7 +238,8 @@ fn lines_around(file: &File, line: u32, score: f32) -> Option<Suspect> {
 /// Files and lines that a failure names, outermost first.
 fn places(failure: &str, files: &[File]) -> Vec<(usize, u32)> {
     static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"(?:File "([^"]+)", line (\d+))|(?:([\w@.+\-/\\]+\.(?:py|rs|go|[cm]?[jt]sx?)):(\d+))"#).ok()
+        Regex::new(r#"(?:File "([^"]+)", line (\d+))|(?:([\w@.+\-/\\]+\.(?:py|rs|go|[cm]?[jt]sx?)):(\d+))"#)
+            .ok()
     });
     let Some(place) = PLACE.as_ref() else { return Vec::new() };
     let mut found = Vec::new();
@@ -240,7 +248,9 @@ fn places(failure: &str, files: &[File]) -> Vec<(usize, u32)> {
         let line = captures.get(2).or(captures.get(4)).and_then(|it| it.as_str().parse().ok());
         let known = files.iter().position(|file| {
             let own = file.path.to_string_lossy();
-            path == own || path.ends_with(&format!("/{own}")) || own.ends_with(&format!("/{}", path.trim_start_matches("./")))
+            path == own
+                || path.ends_with(&format!("/{own}"))
+                || own.ends_with(&format!("/{}", path.trim_start_matches("./")))
         });
         if let (Some(file), Some(line)) = (known, line)
             && !found.contains(&(file, line))
@@ -281,7 +291,9 @@ fn names(id: &str, path: &str, parts: &[String], language: Language) -> bool {
             let same = package.trim_start_matches("./") == directory.trim_start_matches("./");
             same && name.split('/').next() == Some(own)
         }
-        Language::JavaScript | Language::TypeScript | Language::Tsx => id == format!("{path} > {}", parts.join(" > ")),
+        Language::JavaScript | Language::TypeScript | Language::Tsx => {
+            id == format!("{path} > {}", parts.join(" > "))
+        }
     }
 }
 
@@ -311,13 +323,20 @@ fn imported(files: &[File], test: &FailingTest) -> BTreeSet<usize> {
         })
     };
     // A Rust test among the code, or a package whose `__init__` passes names on, imports everything near.
-    let found: BTreeSet<usize> = files.iter().enumerate().filter(|(_, it)| !it.is_test && named(it)).map(|(at, _)| at).collect();
+    let found: BTreeSet<usize> =
+        files.iter().enumerate().filter(|(_, it)| !it.is_test && named(it)).map(|(at, _)| at).collect();
     let mut all = found.clone();
     for at in found {
         let names = syntax::imports(files[at].language, &files[at].source);
         let stem = files[at].path.file_stem().unwrap_or_default();
         if stem == "__init__" || stem == "index" || stem == "lib" {
-            all.extend(files.iter().enumerate().filter(|(_, it)| !it.is_test && names_module(&names, &it.path)).map(|(at, _)| at));
+            all.extend(
+                files
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, it)| !it.is_test && names_module(&names, &it.path))
+                    .map(|(at, _)| at),
+            );
         }
     }
     if own.language == Language::Rust && !own.is_test {

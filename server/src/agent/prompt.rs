@@ -25,7 +25,11 @@ pub fn messages(problem: &Problem, test: &FailingTest, suspect: &Suspect) -> Vec
     if test.source.is_empty() {
         text += &format!("Problem:\n{}\n\n", prose::head(problem.statement.trim(), FAILURE));
     } else {
-        text += &format!("This test in {} fails:\n```{fence}\n{}\n```\n\n", test.path.display(), prose::head(&test.source, TEST));
+        text += &format!(
+            "This test in {} fails:\n```{fence}\n{}\n```\n\n",
+            test.path.display(),
+            prose::head(&test.source, TEST)
+        );
     }
     let failure = localize::shown_failure(problem, FAILURE);
     if !test.source.is_empty() || !problem.statement.contains(&failure) {

@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn cuts_are_made_at_line_ends_and_never_inside_a_character() {
         assert_eq!(head("ab\ncd\nef", 6), "ab\ncd");
-        assert_eq!(tail("ab\ncd\nef", 6), "ef");
+        assert_eq!(tail("ab\ncd\nef", 6), "cd\nef");
+        assert_eq!(tail("ab\ncd\nef", 4), "ef");
         assert_eq!(head("ééé", 3), "é");
         assert_eq!(tail("short", 10), "short");
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::localize::{self, FailingTest, Suspect};
 use super::splice::splice;
-use super::{told, AgentError, Attempt, Problem, Progress, Rollout, Strategy, Tools, prompt, prose};
+use super::{AgentError, Attempt, Problem, Progress, Rollout, Strategy, Tools, prompt, prose, told};
 use crate::model::{Event, ModelError, Request, Sampling, Sequence};
 
 /// Answers drawn for the suspects in one round, most suspect first.
@@ -145,7 +145,11 @@ impl Repairing<'_> {
             }
             Err(ModelError::TooLong { .. }) => {
                 // Another, shorter suspect may still fit; this one counts as tried.
-                self.attempt.rollouts.push(Rollout { tokens: Vec::new(), text: String::new(), verdict: None });
+                self.attempt.rollouts.push(Rollout {
+                    tokens: Vec::new(),
+                    text: String::new(),
+                    verdict: None,
+                });
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -248,10 +252,10 @@ async fn pump(
                 let _ = finished.send(sequence);
             }
             Event::Prompt { done, total } => {
-                prompt = total;
-                if done < total {
-                    progress(Progress::new(format!("the model reads {name}: {done} of {total} tokens"), None));
+                if prompt == 0 && done < total {
+                    progress(Progress::new(format!("the model reads {total} tokens about {name}"), None));
                 }
+                prompt = total;
             }
             other => {
                 if let Some(message) = told(&other) {

@@ -27,7 +27,8 @@ pub fn splice(language: Language, source: &str, piece: &Piece, answer: &str) -> 
     let new = indented(&found, indentation, uses_tabs(source));
     let new = with_leading(language, &old_lines, new);
     let merged = keep_comments(language, &old_lines, &new);
-    let merged = if old.contains("\r\n") || only_crlf(source) { merged.replace('\n', "\r\n") } else { merged };
+    let merged =
+        if old.contains("\r\n") || only_crlf(source) { merged.replace('\n', "\r\n") } else { merged };
     let mut result = String::with_capacity(source.len() + merged.len());
     result.push_str(&source[..piece.range.start]);
     result.push_str(&merged);
@@ -48,8 +49,12 @@ fn definition(language: Language, answer: &str, name: &str) -> Option<String> {
 }
 
 fn dedented(text: &str) -> String {
-    let margin = text.lines().find(|line| !line.trim().is_empty()).map_or(0, |line| line.len() - line.trim_start().len());
-    let lines = text.lines().map(|line| line.get(margin.min(line.len() - line.trim_start().len())..).unwrap_or(line));
+    let margin = text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .map_or(0, |line| line.len() - line.trim_start().len());
+    let lines =
+        text.lines().map(|line| line.get(margin.min(line.len() - line.trim_start().len())..).unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -101,7 +106,10 @@ fn indented(text: &str, indentation: &str, tabs: bool) -> String {
 
 /// Spaces of one level in a text that is indented by spaces.
 fn unit_of(text: &str) -> Option<usize> {
-    let widths = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start_matches(' ').len());
+    let widths = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.len() - line.trim_start_matches(' ').len());
     widths.filter(|width| *width > 0).min()
 }
 
@@ -109,13 +117,15 @@ fn unit_of(text: &str) -> Option<usize> {
 fn with_leading(language: Language, old: &str, new: String) -> String {
     let is_leading = |line: &str| {
         let line = line.trim_start();
-        line.starts_with('@') || (language == Language::Rust && (line.starts_with("#[") || line.starts_with("///")))
+        line.starts_with('@')
+            || (language == Language::Rust && (line.starts_with("#[") || line.starts_with("///")))
     };
     if new.lines().next().is_some_and(is_leading) || !old.lines().next().is_some_and(is_leading) {
         return new;
     }
     let Some(begins) = old.lines().position(|line| definition_begins(language, line)) else { return new };
-    let indentation = old.lines().nth(begins).map_or("", |line| &line[..line.len() - line.trim_start().len()]);
+    let indentation =
+        old.lines().nth(begins).map_or("", |line| &line[..line.len() - line.trim_start().len()]);
     let mut result: String = old.lines().take(begins).map(|line| format!("{line}\n")).collect();
     result.push_str(indentation);
     result.push_str(&new);
@@ -151,13 +161,18 @@ fn keep_comments(language: Language, old: &str, new: &str) -> String {
                 }
             }
             DiffOp::Insert { new_index, new_len, .. } => {
-                result.extend((new_index..new_index + new_len).filter(|at| !new_prose.contains(at)).map(|at| new_lines[at]));
+                result.extend(
+                    (new_index..new_index + new_len)
+                        .filter(|at| !new_prose.contains(at))
+                        .map(|at| new_lines[at]),
+                );
             }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
                 let kept = (old_index..old_index + old_len).take_while(|at| old_prose.contains(at));
                 result.extend(kept.map(|at| old_lines[at]));
                 let documented = old_prose.contains(&old_index);
-                let added = (new_index..new_index + new_len).filter(|at| !(new_prose.contains(at) && (documented || is_comment(new_lines[*at]))));
+                let added = (new_index..new_index + new_len)
+                    .filter(|at| !(new_prose.contains(at) && (documented || is_comment(new_lines[*at]))));
                 result.extend(added.map(|at| new_lines[at]));
             }
         }
@@ -219,8 +234,10 @@ mod tests {
 
     #[test]
     fn spaces_become_tabs_where_the_file_has_tabs() {
-        let source = "package a\n\nfunc Add(a, b int) int {\n\tif a > 0 {\n\t\treturn a - b\n\t}\n\treturn b\n}\n";
-        let answer = "func Add(a, b int) int {\n    if a > 0 {\n        return a + b\n    }\n    return b\n}\n";
+        let source =
+            "package a\n\nfunc Add(a, b int) int {\n\tif a > 0 {\n\t\treturn a - b\n\t}\n\treturn b\n}\n";
+        let answer =
+            "func Add(a, b int) int {\n    if a > 0 {\n        return a + b\n    }\n    return b\n}\n";
         assert_eq!(spliced(Language::Go, source, "Add", answer).unwrap(), source.replace("a - b", "a + b"));
     }
 
@@ -229,9 +246,13 @@ mod tests {
         let python = "@cache\ndef f(n):\n    return n - 1\n";
         let answer = "def f(n):\n    return n + 1\n";
         assert_eq!(spliced(Language::Python, python, "f", answer).unwrap(), python.replace('-', "+"));
-        let rust = "impl A {\n    /// Doc.\n    #[inline]\n    pub fn f(&self) -> u8 {\n        1\n    }\n}\n";
+        let rust =
+            "impl A {\n    /// Doc.\n    #[inline]\n    pub fn f(&self) -> u8 {\n        1\n    }\n}\n";
         let answer = "pub fn f(&self) -> u8 {\n    2\n}\n";
-        assert_eq!(spliced(Language::Rust, rust, "f", answer).unwrap(), rust.replace("        1", "        2"));
+        assert_eq!(
+            spliced(Language::Rust, rust, "f", answer).unwrap(),
+            rust.replace("        1", "        2")
+        );
     }
 
     #[test]
@@ -243,6 +264,9 @@ mod tests {
     fn lines_that_are_no_function_are_replaced_as_they_are() {
         let source = "LIMIT = 10\nNAME = 'a'\n";
         let piece = Piece { function: None, range: 0..10 };
-        assert_eq!(splice(Language::Python, source, &piece, "LIMIT = 12\n").unwrap(), "LIMIT = 12\nNAME = 'a'\n");
+        assert_eq!(
+            splice(Language::Python, source, &piece, "LIMIT = 12\n").unwrap(),
+            "LIMIT = 12\nNAME = 'a'\n"
+        );
     }
 }

@@ -29,7 +29,10 @@ pub fn apply(root: &Path, patch: &Patch) -> Result<(), CliError> {
                 // The first error is the one to report; a second one here leaves a verified file in place.
                 let _ = write(&root.join(path), change.before.as_deref());
             }
-            return Err(CliError::Usage(format!("cannot write {}: {error}; nothing was applied", path.display())));
+            return Err(CliError::Usage(format!(
+                "cannot write {}: {error}; nothing was applied",
+                path.display()
+            )));
         }
         done.push((path, change));
     }

@@ -77,7 +77,9 @@ async fn examine(context: &Context, repo: &Path) -> Vec<Finding> {
             state: if it.kept { State::Ok } else { State::Warning },
             detail: format!("{}: {}", it.name, it.detail),
         })),
-        Err(error) => findings.push(Finding { topic: "sandbox", state: State::Problem, detail: error.to_string() }),
+        Err(error) => {
+            findings.push(Finding { topic: "sandbox", state: State::Problem, detail: error.to_string() })
+        }
     }
     findings.push(trust(context, repo));
     findings.extend(projects(context, repo).await);
@@ -88,7 +90,8 @@ fn configuration(repo: &Path) -> Finding {
     let files = [config::user_file(), Some(repo.join(REPOSITORY_FILE))];
     let present: Vec<String> =
         files.into_iter().flatten().filter(|it| it.exists()).map(|it| it.display().to_string()).collect();
-    let detail = if present.is_empty() { "defaults (no configuration file)".into() } else { present.join(", ") };
+    let detail =
+        if present.is_empty() { "defaults (no configuration file)".into() } else { present.join(", ") };
     Finding { topic: "configuration", state: State::Ok, detail }
 }
 
@@ -106,7 +109,11 @@ async fn model(context: &Context) -> Finding {
 
 fn trust(context: &Context, repo: &Path) -> Finding {
     if context.trusted(repo) {
-        return Finding { topic: "trust", state: State::Ok, detail: format!("{} is trusted", repo.display()) };
+        return Finding {
+            topic: "trust",
+            state: State::Ok,
+            detail: format!("{} is trusted", repo.display()),
+        };
     }
     let detail = format!(
         "{} is not trusted: its tests are not run; trust it in the editor, or pass --trust for one run",

@@ -117,8 +117,8 @@ where
     F: Future<Output = Result<ExitCode, CliError>>,
 {
     log_to_stderr(verbose);
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| CliError::Usage(format!("cannot start: {error}")))?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| CliError::Usage(format!("cannot start: {error}")))?;
     let result = runtime.block_on(async {
         let home = Home::open().map_err(|error| CliError::Usage(error.to_string()))?;
         let config: Config = match config::user_file() {
@@ -137,7 +137,8 @@ where
 
 async fn cancel_on_signal(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
         return;
     };
     tokio::select! {
@@ -158,7 +159,10 @@ fn log_to_stderr(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TADPOLE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     // A second initialization can only be a test's own; its subscriber stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .without_time().try_init();
+        .without_time()
+        .try_init();
 }

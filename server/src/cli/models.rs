@@ -91,7 +91,9 @@ async fn pull(run: &Run, name: Option<String>, as_json: bool) -> Result<(), CliE
     let entry = registry::entry(&name)?;
     let bar = std::io::stderr().is_terminal().then(|| {
         let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+        {
             bar.set_style(style);
         }
         bar

@@ -15,8 +15,20 @@ const LEVELS: [&[&str]; 4] = [
     &[],
     &["sapphirerapids"],
     &["sapphirerapids", "zen4", "cooperlake", "icelake", "cascadelake", "cannonlake", "skylakex"],
-    &["sapphirerapids", "zen4", "cooperlake", "icelake", "cascadelake", "cannonlake", "skylakex", "alderlake", "haswell",
-        "piledriver", "ivybridge", "sandybridge"],
+    &[
+        "sapphirerapids",
+        "zen4",
+        "cooperlake",
+        "icelake",
+        "cascadelake",
+        "cannonlake",
+        "skylakex",
+        "alderlake",
+        "haswell",
+        "piledriver",
+        "ivybridge",
+        "sandybridge",
+    ],
 ];
 
 /// Exit code of an engine that died of an instruction.
@@ -53,7 +65,10 @@ pub(super) fn load(file: &Path) -> Result<(), ModelError> {
 fn selected(directory: &Path, file: &Path, left_out: &[&str]) -> Result<PathBuf, ModelError> {
     let selected = file.with_extension("selected");
     let failed = |error: std::io::Error| {
-        ModelError::Unavailable(format!("the CPU kernels cannot be selected in {}: {error}", selected.display()))
+        ModelError::Unavailable(format!(
+            "the CPU kernels cannot be selected in {}: {error}",
+            selected.display()
+        ))
     };
     match std::fs::remove_dir_all(&selected) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
@@ -84,7 +99,8 @@ pub(super) fn watch(file: &Path) {
 }
 
 extern "C" fn on_illegal_instruction(_: libc::c_int) {
-    const MESSAGE: &[u8] = b"this machine refuses a CPU instruction that it names; plainer kernels are used from now on\n";
+    const MESSAGE: &[u8] =
+        b"this machine refuses a CPU instruction that it names; plainer kernels are used from now on\n";
     // SAFETY: both are async-signal-safe; the buffers are constant and the descriptor stays open for the life of the process.
     unsafe {
         libc::write(NEXT_LEVEL.load(Ordering::Relaxed), b"x".as_ptr().cast(), 1);
@@ -98,9 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_level_leaves_out_more_and_the_plainest_kernels_always_stay() -> Result<(), Box<dyn std::error::Error>> {
+    fn each_level_leaves_out_more_and_the_plainest_kernels_always_stay()
+    -> Result<(), Box<dyn std::error::Error>> {
         let root = tempfile::tempdir()?;
-        let names = ["libggml-cpu-sapphirerapids.so", "libggml-cpu-icelake.so", "libggml-cpu-haswell.so", "libggml-cpu-x64.so"];
+        let names = [
+            "libggml-cpu-sapphirerapids.so",
+            "libggml-cpu-icelake.so",
+            "libggml-cpu-haswell.so",
+            "libggml-cpu-x64.so",
+        ];
         for name in names.iter().chain(&["libggml-base.so"]) {
             std::fs::write(root.path().join(name), "")?;
         }

@@ -15,7 +15,12 @@ const COVERING: usize = 20;
 
 impl Job<'_> {
     /// Mends what a tool reports at 1-based `line` of `path`.
-    pub(super) async fn fix_diagnostic(&self, path: &Path, line: u32, message: &str) -> Result<Finished, FixError> {
+    pub(super) async fn fix_diagnostic(
+        &self,
+        path: &Path,
+        line: u32,
+        message: &str,
+    ) -> Result<Finished, FixError> {
         let Some(project) = self.project_of(path) else {
             return Err(FixError::Environment(format!("no tests cover {}", path.display())));
         };
@@ -43,8 +48,7 @@ impl Job<'_> {
         let Some(patch) = patch else {
             return Ok(self.finished(Outcome::NotFixed, Vec::new(), Default::default(), tally, None));
         };
-        let verdict =
-            self.grade(project, &problem.baseline, &patch, &problem.targets, self.policy).await?;
+        let verdict = self.grade(project, &problem.baseline, &patch, &problem.targets, self.policy).await?;
         let outcome = if verdict.verified().is_some() { Outcome::Fixed } else { Outcome::NotFixed };
         let patch = verdict.verified().map(|it| it.patch().clone()).unwrap_or_default();
         Ok(self.finished(outcome, verdict.tests, patch, tally, None))
@@ -68,7 +72,8 @@ impl Job<'_> {
         };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let files = self.importers(&stem, project);
-        let covers = |id: &&TestId| id.0.contains(&stem) || files.iter().any(|file| id.0.contains(file.as_str()));
+        let covers =
+            |id: &&TestId| id.0.contains(&stem) || files.iter().any(|file| id.0.contains(file.as_str()));
         let near: Vec<TestId> = passing().filter(covers).take(COVERING).cloned().collect();
         if near.is_empty() { passing().take(COVERING).cloned().collect() } else { near }
     }

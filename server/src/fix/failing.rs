@@ -63,7 +63,9 @@ impl Job<'_> {
             targets.extend(found);
             unmatched
         });
-        targets.retain(|id| outcome(baseline, id) != TestOutcome::Passed && outcome(baseline, id) != TestOutcome::Skipped);
+        targets.retain(|id| {
+            outcome(baseline, id) != TestOutcome::Passed && outcome(baseline, id) != TestOutcome::Skipped
+        });
         targets
     }
 
@@ -179,7 +181,13 @@ impl Job<'_> {
         Ok((all.tests, verified.unwrap_or_default()))
     }
 
-    fn problem(&self, snapshot: &Snapshot, project: &Project, baseline: &Arc<TestRun>, target: &TestId) -> Problem {
+    fn problem(
+        &self,
+        snapshot: &Snapshot,
+        project: &Project,
+        baseline: &Arc<TestRun>,
+        target: &TestId,
+    ) -> Problem {
         let message = baseline.results.get(target).map(|it| it.message.clone());
         let failure = message.filter(|it| !it.trim().is_empty()).or_else(|| baseline.build_failure.clone());
         Problem {

@@ -48,7 +48,13 @@ impl Job<'_> {
         let Some(reproduction) = self.reproduce(text, project, &baseline, &mut tally).await? else {
             let note = "no failing test is meant by this text, and the model wrote none that shows the fault; \
                         write a test that fails and run `tadpole fix`";
-            return Ok(self.finished(Outcome::NotFixed, Vec::new(), Patch::default(), tally, Some(note.into())));
+            return Ok(self.finished(
+                Outcome::NotFixed,
+                Vec::new(),
+                Patch::default(),
+                tally,
+                Some(note.into()),
+            ));
         };
         let snapshot = self.session.snapshot.with(&reproduction.patch)?;
         let problem = self.issue_problem(text, &snapshot, project, reproduction.run, reproduction.targets);
@@ -128,7 +134,9 @@ impl Job<'_> {
                 continue;
             }
             let new = |id: &TestId| !baseline.results.contains_key(id);
-            let shows = |id: &TestId| new(id) && run.results.get(id).is_some_and(|it| it.outcome == TestOutcome::Failed);
+            let shows = |id: &TestId| {
+                new(id) && run.results.get(id).is_some_and(|it| it.outcome == TestOutcome::Failed)
+            };
             let targets: Vec<TestId> = run.results.keys().filter(|id| shows(id)).cloned().collect();
             if !targets.is_empty() {
                 return Ok(Some(Reproduction { patch, run, targets }));
@@ -150,7 +158,9 @@ impl Job<'_> {
             Framework::Pytest | Framework::Unittest => "test_reported_issue.py".to_owned(),
             Framework::Cargo | Framework::Nextest => "reported_issue.rs".to_owned(),
             Framework::Go => "reported_issue_test.go".to_owned(),
-            Framework::Vitest | Framework::Jest | Framework::Node => format!("reported-issue.test.{extension}"),
+            Framework::Vitest | Framework::Jest | Framework::Node => {
+                format!("reported-issue.test.{extension}")
+            }
         };
         let path = example.with_file_name(name);
         (!self.session.snapshot.entries().contains_key(&path)).then_some((example, path))
@@ -161,7 +171,12 @@ impl Job<'_> {
         std::str::from_utf8(&source).is_ok_and(|source| !syntax::tests(language, path, source).is_empty())
     }
 
-    fn reproduction_request(&self, text: &str, example: &Path, path: &Path) -> Result<ModelRequest, FixError> {
+    fn reproduction_request(
+        &self,
+        text: &str,
+        example: &Path,
+        path: &Path,
+    ) -> Result<ModelRequest, FixError> {
         let source = self.session.snapshot.read(example)?;
         let source = String::from_utf8_lossy(&source);
         let end = source.char_indices().map(|(at, _)| at).take_while(|&at| at <= EXAMPLE).last().unwrap_or(0);
@@ -209,7 +224,8 @@ fn meant_by(text: &str, baseline: &TestRun) -> Vec<TestId> {
 fn identifiers(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, word) in words(text) {
-        let inner_capital = word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase);
+        let inner_capital =
+            word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase);
         let called = text[at + word.len()..].starts_with('(');
         if word.len() > 2 && (word.contains('_') || inner_capital || called) {
             found.insert(word.trim_start_matches("test_").to_owned());

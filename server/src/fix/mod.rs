@@ -325,7 +325,14 @@ impl<'a> Job<'a> {
         Ok(grade::grade(grading, patch, targets, self.cancel).await?)
     }
 
-    fn finished(&self, outcome: Outcome, tests: Vec<TestChange>, patch: Patch, tally: Tally, note: Option<String>) -> Finished {
+    fn finished(
+        &self,
+        outcome: Outcome,
+        tests: Vec<TestChange>,
+        patch: Patch,
+        tally: Tally,
+        note: Option<String>,
+    ) -> Finished {
         let report = Report {
             outcome,
             tests,

@@ -3,7 +3,8 @@
 use tasks::runner::TestId;
 
 /// The known ids that `wanted` means: itself, or its parametrized cases and subtests, or everything in a
-/// file, class or suite, or (where a binary or package comes first, as for Rust and Go) what ends with it.
+/// file, class or suite, or what ends with it, as a person leaves out the package (Rust, Go) or the directory of the
+/// project (monorepos).
 pub fn matching<'a>(wanted: &str, known: impl Iterator<Item = &'a TestId> + Clone) -> Vec<TestId> {
     if let Some(id) = known.clone().find(|id| id.0 == wanted) {
         return vec![id.clone()];
@@ -14,7 +15,10 @@ pub fn matching<'a>(wanted: &str, known: impl Iterator<Item = &'a TestId> + Clon
         return found;
     }
     known
-        .filter(|id| id.0.strip_suffix(wanted).is_some_and(|head| ["::", " > "].iter().any(|it| head.ends_with(it))))
+        .filter(|id| {
+            id.0.strip_suffix(wanted)
+                .is_some_and(|head| ["::", " > ", "/"].iter().any(|it| head.ends_with(it)))
+        })
         .cloned()
         .collect()
 }
@@ -53,6 +57,12 @@ mod tests {
     fn a_rust_path_may_leave_out_its_binary() {
         let known = ids(&["shapes::area::tests::square", "cli::area::tests::square_root"]);
         assert_eq!(matching("area::tests::square", known.iter()), ids(&["shapes::area::tests::square"]));
+    }
+
+    #[test]
+    fn a_path_may_leave_out_the_directory_of_its_project() {
+        let known = ids(&["web/src/a.test.ts > adds", "web/src/b.test.ts > adds"]);
+        assert_eq!(matching("src/a.test.ts > adds", known.iter()), ids(&["web/src/a.test.ts > adds"]));
     }
 
     #[test]

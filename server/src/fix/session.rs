@@ -58,7 +58,8 @@ impl Session {
             if rest.is_empty() {
                 break;
             }
-            let next = runner::run(&self.sandbox, &workspace, project, &Selection::Tests(rest), cancel).await?;
+            let next =
+                runner::run(&self.sandbox, &workspace, project, &Selection::Tests(rest), cancel).await?;
             run.complete = next.complete;
             run.results.extend(next.results);
             run.elapsed += next.elapsed;
@@ -137,7 +138,8 @@ pub(super) async fn survey(
 
 /// The canonical path of `repo`, which must be a directory that can be read.
 pub(super) fn directory(repo: &Path) -> Result<PathBuf, FixError> {
-    let problem = |what: String| Err(FixError::Environment(format!("{what}; give a directory with --repo DIR")));
+    let problem =
+        |what: String| Err(FixError::Environment(format!("{what}; give a directory with --repo DIR")));
     match repo.canonicalize() {
         Ok(root) if root.is_dir() => Ok(root),
         Ok(root) => problem(format!("{} is not a directory", root.display())),
@@ -151,9 +153,9 @@ fn repository_config(snapshot: &Snapshot) -> Result<RepositoryConfig, FixError> 
         return Ok(RepositoryConfig::default());
     }
     let bytes = snapshot.read(name)?;
-    config::parse(&snapshot.root().join(name), &String::from_utf8_lossy(&bytes)).map_err(FixError::Environment)
+    config::parse(&snapshot.root().join(name), &String::from_utf8_lossy(&bytes))
+        .map_err(FixError::Environment)
 }
-
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, FixError> {
     let joined = tokio::task::spawn_blocking(work).await;

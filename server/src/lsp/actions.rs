@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tasks::runner::TestId;
 use tasks::syntax::TestItem;
 use tower_lsp_server::gen_lsp_types::{
-    CodeAction, CodeActionContext, CodeActionDisabled, CodeActionKind, CodeActionResponse, CodeActionTag, CodeLens, Command,
-    Diagnostic, Message, Range,
+    CodeAction, CodeActionContext, CodeActionDisabled, CodeActionKind, CodeActionResponse, CodeActionTag,
+    CodeLens, Command, Diagnostic, Message, Range,
 };
 
 use super::capabilities::Client;
@@ -38,7 +38,8 @@ impl Asked {
     /// The actions at `range`: for the test there, and for what tools report there. Ours never come first and are never
     /// preferred.
     pub fn actions(&self, range: Range, context: &CodeActionContext) -> Vec<CodeActionResponse> {
-        let wanted = |only: &CodeActionKind| *only == CodeActionKind::Empty || *only == CodeActionKind::QuickFix;
+        let wanted =
+            |only: &CodeActionKind| *only == CodeActionKind::Empty || *only == CodeActionKind::QuickFix;
         if context.only.as_ref().is_some_and(|only| !only.iter().any(wanted)) {
             return Vec::new();
         }
@@ -48,7 +49,9 @@ impl Asked {
         let mut actions = Vec::new();
         let touched = |item: &TestItem| item.range.start <= bytes.end && bytes.start <= item.range.end;
         let tests = places::tests(&self.repository, &self.path, text);
-        if let Some((id, item)) = tests.iter().filter(|(_, item)| touched(item)).min_by_key(|it| it.1.range.len()) {
+        if let Some((id, item)) =
+            tests.iter().filter(|(_, item)| touched(item)).min_by_key(|it| it.1.range.len())
+        {
             let ours = context.diagnostics.iter().filter(|it| is_ours(it)).cloned().collect();
             let title = format!("Tadpole: fix failing test `{}`", item.name);
             actions.push(self.action(title, fix_test(&self.document, id), ours));

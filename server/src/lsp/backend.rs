@@ -4,15 +4,16 @@
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tower_lsp_server::LanguageServer;
 use tower_lsp_server::gen_lsp_types::{
-    CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, DidChangeConfigurationParams, DidChangeTextDocumentParams,
-    DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    DidSaveTextDocumentParams, DocumentDiagnosticParams, DocumentDiagnosticReport, ExecuteCommandParams,
-    FullDocumentDiagnosticReport, InitializeParams, InitializeResult, InitializedParams, LspAny, ProgressToken,
+    CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, DidChangeConfigurationParams,
+    DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    DocumentDiagnosticParams, DocumentDiagnosticReport, ExecuteCommandParams, FullDocumentDiagnosticReport,
+    InitializeParams, InitializeResult, InitializedParams, LspAny, ProgressToken,
     RelatedFullDocumentDiagnosticReport, WorkDoneProgressCancelParams,
 };
 use tower_lsp_server::jsonrpc::{Error, Result};
-use tower_lsp_server::LanguageServer;
 
 use super::actions;
 use super::session::{Event, Session};

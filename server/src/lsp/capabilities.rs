@@ -1,10 +1,10 @@
 //! What the client can do, resolved once, and what we offer it.
 
 use tower_lsp_server::gen_lsp_types::{
-    ClientCapabilities, CodeActionKind, CodeActionOptions, CodeActionProvider, CodeActionTag, CodeLensOptions,
-    DiagnosticOptions, DiagnosticProvider, ExecuteCommandOptions, InitializeResult, ResourceOperationKind, Save,
-    ServerCapabilities, ServerInfo, TextDocumentSync, TextDocumentSyncKind, TextDocumentSyncOptions, WorkspaceFoldersServerCapabilities,
-    WorkspaceOptions,
+    ClientCapabilities, CodeActionKind, CodeActionOptions, CodeActionProvider, CodeActionTag,
+    CodeLensOptions, DiagnosticOptions, DiagnosticProvider, ExecuteCommandOptions, InitializeResult,
+    ResourceOperationKind, Save, ServerCapabilities, ServerInfo, TextDocumentSync, TextDocumentSyncKind,
+    TextDocumentSyncOptions, WorkspaceFoldersServerCapabilities, WorkspaceOptions,
 };
 
 use super::jobs::COMMANDS;
@@ -68,7 +68,8 @@ impl Client {
             progress: window.and_then(|it| it.work_done_progress) == Some(true),
             show_document: window.and_then(|it| it.show_document.as_ref()).is_some_and(|it| it.support),
             pull_diagnostics: text.is_some_and(|it| it.diagnostic.is_some()),
-            refresh_diagnostics: workspace.and_then(|it| it.diagnostics.as_ref()?.refresh_support) == Some(true),
+            refresh_diagnostics: workspace.and_then(|it| it.diagnostics.as_ref()?.refresh_support)
+                == Some(true),
             refresh_lenses: workspace.and_then(|it| it.code_lens.as_ref()?.refresh_support) == Some(true),
             disabled_actions: action.and_then(|it| it.disabled_support) == Some(true),
             model_made_tag: tags.is_some_and(|it| it.value_set.contains(&CodeActionTag::LLMGenerated)),

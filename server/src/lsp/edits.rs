@@ -7,7 +7,8 @@ use similar::{ChangeTag, DiffOp};
 use tasks::patch::{FileChange, Patch};
 use tower_lsp_server::gen_lsp_types::{
     AnnotatedTextEdit, ChangeAnnotation, CreateFile, DeleteFile, DocumentChange, Edit,
-    OptionalVersionedTextDocumentIdentifier, TextDocumentEdit, TextDocumentIdentifier, TextEdit, Uri, WorkspaceEdit,
+    OptionalVersionedTextDocumentIdentifier, TextDocumentEdit, TextDocumentIdentifier, TextEdit, Uri,
+    WorkspaceEdit,
 };
 
 use super::capabilities::Client;
@@ -56,10 +57,14 @@ pub fn prepare(
                     return Err(format!("{} has appeared meanwhile", relative.display()));
                 }
                 if !client.create_files || !client.document_changes {
-                    return Err(format!("this editor cannot create {} as part of an edit", relative.display()));
+                    return Err(format!(
+                        "this editor cannot create {} as part of an edit",
+                        relative.display()
+                    ));
                 }
                 changes.push(DocumentChange::CreateFile(CreateFile::new(uri.clone(), None, id(annotated))));
-                let insert = TextEdit { range: Default::default(), new_text: utf8(relative, after)?.to_owned() };
+                let insert =
+                    TextEdit { range: Default::default(), new_text: utf8(relative, after)?.to_owned() };
                 changes.push(text_edit(uri, None, vec![insert], annotated));
             }
             (_, None) => {
@@ -67,7 +72,10 @@ pub fn prepare(
                     return Err(format!("{} has changed meanwhile", relative.display()));
                 }
                 if !client.delete_files || !client.document_changes {
-                    return Err(format!("this editor cannot delete {} as part of an edit", relative.display()));
+                    return Err(format!(
+                        "this editor cannot delete {} as part of an edit",
+                        relative.display()
+                    ));
                 }
                 changes.push(DocumentChange::DeleteFile(DeleteFile::new(uri, None, id(annotated))));
             }
@@ -89,7 +97,10 @@ pub fn prepare(
 fn open_at<'a>(documents: &'a Documents, path: &Path) -> Option<&'a Document> {
     documents.at(path).or_else(|| {
         let same = |other: &Path| other.canonicalize().is_ok_and(|it| it == path);
-        documents.iter().find(|(other, _)| other.file_name() == path.file_name() && same(other)).map(|it| it.1)
+        documents
+            .iter()
+            .find(|(other, _)| other.file_name() == path.file_name() && same(other))
+            .map(|it| it.1)
     })
 }
 
@@ -109,7 +120,12 @@ fn utf8<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, String> {
     std::str::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", path.display()))
 }
 
-fn file_edits(path: &Path, change: &FileChange, now: &str, encoding: Encoding) -> Result<Vec<TextEdit>, String> {
+fn file_edits(
+    path: &Path,
+    change: &FileChange,
+    now: &str,
+    encoding: Encoding,
+) -> Result<Vec<TextEdit>, String> {
     let before = utf8(path, change.before.as_deref().unwrap_or_default())?;
     let after = utf8(path, change.after.as_deref().unwrap_or_default())?;
     rebase(before, after, now, encoding)
@@ -225,7 +241,9 @@ mod tests {
     #[test]
     fn an_unchanged_buffer_becomes_exactly_the_verified_text() {
         let before = "a\r\n\t\u{1F600} = 1\r\nb\r\nc";
-        for after in ["a\r\n\t\u{1F600} = 2\r\nb\r\nc", "a\r\nb\r\nc", "", "x\r\na\r\n\t\u{1F600} = 1\r\nb\r\nc\r\nd"] {
+        for after in
+            ["a\r\n\t\u{1F600} = 2\r\nb\r\nc", "a\r\nb\r\nc", "", "x\r\na\r\n\t\u{1F600} = 1\r\nb\r\nc\r\nd"]
+        {
             for encoding in [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32] {
                 let edits = rebase(before, after, before, encoding).unwrap();
                 assert_eq!(apply(before, &edits, encoding), after);

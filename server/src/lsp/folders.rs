@@ -48,7 +48,8 @@ impl Folders {
     /// folder, its git repository, and nothing where there is none: a lone file's surroundings are not ours to read.
     pub fn repository(&self, path: &Path) -> Option<PathBuf> {
         let folder = self.of(path);
-        let above = path.ancestors().skip(1).take_while(|dir| folder.is_none_or(|folder| dir.starts_with(folder)));
+        let above =
+            path.ancestors().skip(1).take_while(|dir| folder.is_none_or(|folder| dir.starts_with(folder)));
         let git = above.into_iter().find(|dir| dir.join(".git").exists());
         git.or(folder).map(Path::to_owned)
     }

@@ -106,7 +106,9 @@ impl Command {
         let given = arguments.unwrap_or_default().into_iter().next().unwrap_or(Value::Null);
         let given: Arguments = match given {
             Value::Null => Arguments::default(),
-            given => serde_json::from_value(given).map_err(|error| format!("{name}: wrong arguments: {error}"))?,
+            given => {
+                serde_json::from_value(given).map_err(|error| format!("{name}: wrong arguments: {error}"))?
+            }
         };
         let missing = |what: &str| format!("{name} needs an argument {{{what}}}");
         let test = || given.test.clone().map(TestId).ok_or_else(|| missing("\"uri\", \"test\""));
@@ -242,7 +244,8 @@ mod tests {
 
     #[test]
     fn arguments_are_checked_by_name() {
-        let parsed = Command::parse("tadpole.fixTest", Some(vec![json!({ "uri": "file:///a.py", "test": "a::b" })]));
+        let parsed =
+            Command::parse("tadpole.fixTest", Some(vec![json!({ "uri": "file:///a.py", "test": "a::b" })]));
         let work = Work::FixTest(TestId("a::b".into()));
         assert_eq!(parsed, Ok(Command::Start { uri: Some(Uri("file:///a.py".into())), work }));
         let missing = Command::parse("tadpole.fixIssue", Some(vec![json!({ "text": " " })])).unwrap_err();

@@ -84,7 +84,10 @@ mod tests {
         let root = tempfile::tempdir()?;
         let root = root.path();
         let python = "class TestA:\n    def test_b(self):\n        pass\n\ndef test_c():\n    pass\n";
-        assert_eq!(ids(root, "tests/test_a.py", python), ["tests/test_a.py::TestA::test_b", "tests/test_a.py::test_c"]);
+        assert_eq!(
+            ids(root, "tests/test_a.py", python),
+            ["tests/test_a.py::TestA::test_b", "tests/test_a.py::test_c"]
+        );
         let go = "package a\n\nfunc TestSum(t *testing.T) {}\n";
         assert_eq!(ids(root, "sum_test.go", go), [".::TestSum"]);
         assert_eq!(ids(root, "pkg/sum_test.go", go), ["./pkg::TestSum"]);

@@ -52,7 +52,9 @@ impl Encoding {
         let Some(start) = line_start(text, position.line as usize) else { return text.len() };
         let mut column = 0;
         for (index, character) in text[start..].char_indices() {
-            if matches!(character, '\n' | '\r') || column + self.width(character) > position.character as usize {
+            if matches!(character, '\n' | '\r')
+                || column + self.width(character) > position.character as usize
+            {
                 return start + index;
             }
             column += self.width(character);

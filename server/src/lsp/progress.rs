@@ -73,7 +73,9 @@ async fn show(client: Client, token: String, title: String, mut reports: mpsc::U
         return;
     }
     let send = async |value| {
-        client.send_notification::<ProgressNotification>(ProgressParams { token: token.clone(), value }).await;
+        client
+            .send_notification::<ProgressNotification>(ProgressParams { token: token.clone(), value })
+            .await;
     };
     send(json!({ "kind": "begin", "title": title, "cancellable": true, "percentage": 0 })).await;
     let mut sent = Instant::now() - PACE;

@@ -34,7 +34,11 @@ pub struct Results(BTreeMap<PathBuf, Vec<Failure>>);
 
 impl Results {
     /// Takes new results, which replace what was known of these tests; the files that changed.
-    pub fn update(&mut self, ran: impl Iterator<Item = TestId>, failed: Vec<(PathBuf, Failure)>) -> Vec<PathBuf> {
+    pub fn update(
+        &mut self,
+        ran: impl Iterator<Item = TestId>,
+        failed: Vec<(PathBuf, Failure)>,
+    ) -> Vec<PathBuf> {
         let ran: std::collections::BTreeSet<TestId> = ran.collect();
         let before = self.0.clone();
         for failures in self.0.values_mut() {
@@ -65,7 +69,8 @@ pub fn locate<'a>(
     let mut known: BTreeMap<PathBuf, (Vec<(TestId, TestItem)>, String)> = BTreeMap::new();
     let mut found = Vec::new();
     for (id, result) in results.filter(|(_, it)| matches!(it.outcome, Outcome::Failed | Outcome::Error)) {
-        let named = id.0.split("::").next().and_then(|it| it.split(" > ").next()).map(|it| repository.join(it));
+        let named =
+            id.0.split("::").next().and_then(|it| it.split(" > ").next()).map(|it| repository.join(it));
         let at = result.location.as_ref().map(|(path, _)| repository.join(path));
         for path in asked_in.map(Path::to_owned).into_iter().chain(named).chain(at) {
             if !known.contains_key(&path) {
@@ -74,12 +79,15 @@ pub fn locate<'a>(
             }
             let (tests, text) = &known[&path];
             let Some((test, item)) = tests.iter().find(|(test, _)| is_case_of(id, test)) else { continue };
-            found.push((path, Failure {
-                id: id.clone(),
-                message: result.message.clone(),
-                location: result.location.clone(),
-                test: (test.clone(), text[item.range.clone()].to_owned()),
-            }));
+            found.push((
+                path,
+                Failure {
+                    id: id.clone(),
+                    message: result.message.clone(),
+                    location: result.location.clone(),
+                    test: (test.clone(), text[item.range.clone()].to_owned()),
+                },
+            ));
             break;
         }
     }
@@ -88,7 +96,8 @@ pub fn locate<'a>(
 
 /// Whether `id` is the test, or one of its parametrized cases or subtests.
 fn is_case_of(id: &TestId, test: &TestId) -> bool {
-    id.0.strip_prefix(&test.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '/']) || rest.starts_with("::"))
+    id.0.strip_prefix(&test.0)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '/']) || rest.starts_with("::"))
 }
 
 /// The diagnostics of a file whose text is now `text`.
@@ -114,7 +123,8 @@ pub fn diagnostics(
 fn diagnostic(repository: &Path, failure: &Failure, range: Range) -> Diagnostic {
     let related = failure.location.as_ref().map(|(path, line)| {
         let start = Position { line: line.saturating_sub(1), character: 0 };
-        let location = Location { uri: documents::uri(&repository.join(path)), range: Range { start, end: start } };
+        let location =
+            Location { uri: documents::uri(&repository.join(path)), range: Range { start, end: start } };
         vec![DiagnosticRelatedInformation { location, message: format!("{} fails here", failure.id) }]
     });
     let message = failure.message.trim();
@@ -163,7 +173,10 @@ mod tests {
         assert_eq!(shown.len(), 1);
         assert_eq!((shown[0].range.start.line, shown[0].range.start.character), (0, 4));
         let related = shown[0].related_information.as_ref().unwrap();
-        assert_eq!((related[0].location.uri.0.as_str(), related[0].location.range.start.line), ("file:///r/test_x.py", 1));
+        assert_eq!(
+            (related[0].location.uri.0.as_str(), related[0].location.range.start.line),
+            ("file:///r/test_x.py", 1)
+        );
     }
 
     #[test]

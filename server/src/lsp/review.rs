@@ -91,7 +91,8 @@ impl Review {
         loop {
             let choices: &[&str] = if shown { &[APPLY, DISCARD] } else { &[APPLY, SHOW, DISCARD] };
             let choices = choices.iter().map(|&title| item(title)).collect();
-            let answer = self.client.show_message_request(MessageType::Info, &self.summary, Some(choices)).await;
+            let answer =
+                self.client.show_message_request(MessageType::Info, &self.summary, Some(choices)).await;
             let answer = answer.map_err(|error| format!("the editor could not ask: {error}"))?;
             match answer.map(|it| it.title).as_deref() {
                 Some(APPLY) => return Ok(true),
@@ -117,7 +118,8 @@ impl Review {
 
     async fn open(&self, path: &Path) -> bool {
         let uri = documents::uri(path);
-        let params = ShowDocumentParams { uri, external: Some(false), take_focus: Some(false), selection: None };
+        let params =
+            ShowDocumentParams { uri, external: Some(false), take_focus: Some(false), selection: None };
         self.client.show_document(params).await.unwrap_or(false)
     }
 }

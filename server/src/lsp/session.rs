@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tower_lsp_server::Client;
 use tower_lsp_server::gen_lsp_types::{
-    CodeActionParams, CodeActionResponse, CodeLens, ConfigurationItem, Diagnostic, DidChangeTextDocumentParams,
-    ExecuteCommandParams, InitializeParams, InitializeResult, LspNotificationMethod, MessageDirection, MessageType, Notification, TextDocumentItem, Uri,
+    CodeActionParams, CodeActionResponse, CodeLens, ConfigurationItem, Diagnostic,
+    DidChangeTextDocumentParams, ExecuteCommandParams, InitializeParams, InitializeResult,
+    LspNotificationMethod, MessageDirection, MessageType, Notification, TextDocumentItem, Uri,
     WorkspaceFoldersChangeEvent,
 };
 
@@ -190,7 +191,8 @@ impl Session {
             Event::CodeLenses(uri, reply) => self.code_lenses(&uri, reply),
             Event::Diagnostics(uri, reply) => self.diagnostics(&uri, reply),
             Event::Execute(params, reply) => {
-                let answer = Command::parse(&params.command, params.arguments).and_then(|it| self.execute(it));
+                let answer =
+                    Command::parse(&params.command, params.arguments).and_then(|it| self.execute(it));
                 let _ = reply.send(answer);
             }
             Event::CancelProgress(token) => {
@@ -201,13 +203,19 @@ impl Session {
             Event::CancelAll | Event::Stop => self.cancel(None),
             Event::Trusted(job, true) => self.enqueue(job),
             Event::Trusted(job, false) => {
-                self.finish(&job, "cancelled", "the repository is not trusted, so nothing was run".into(), None);
+                self.finish(
+                    &job,
+                    "cancelled",
+                    "the repository is not trusted, so nothing was run".into(),
+                    None,
+                );
             }
             Event::Ended(id, result) => self.ended(id, *result),
             Event::Ran { repository, ran, failed } => self.ran(repository, ran, failed),
             Event::Prepare { root, patch, annotated, reply } => {
                 // Reads the files of the patch, which are few; the buffers must not move meanwhile.
-                let _ = reply.send(edits::prepare(&root, &patch, &self.documents, &self.capabilities, annotated));
+                let _ =
+                    reply.send(edits::prepare(&root, &patch, &self.documents, &self.capabilities, annotated));
             }
         }
     }
@@ -324,7 +332,13 @@ impl Session {
             let version = asked.document.version;
             let uri = asked.document.uri.clone();
             let found = tokio::task::spawn_blocking(move || {
-                results::diagnostics(&asked.repository, &asked.path, &asked.document.text, &failures, encoding)
+                results::diagnostics(
+                    &asked.repository,
+                    &asked.path,
+                    &asked.document.text,
+                    &failures,
+                    encoding,
+                )
             });
             if let Ok(found) = found.await {
                 client.publish_diagnostics(uri, found, Some(version)).await;
@@ -362,10 +376,9 @@ impl Session {
     fn repository(&self, uri: Option<&Uri>) -> Result<PathBuf, String> {
         if let Some(uri) = uri {
             let path = documents::path(uri).ok_or_else(|| format!("{} is no file", uri.0))?;
-            return self
-                .folders
-                .repository(&path)
-                .ok_or_else(|| format!("{} is in no workspace folder and no git repository", path.display()));
+            return self.folders.repository(&path).ok_or_else(|| {
+                format!("{} is in no workspace folder and no git repository", path.display())
+            });
         }
         let mut folders = self.folders.iter();
         match (folders.next(), folders.next()) {
@@ -431,7 +444,8 @@ impl Session {
         let inbox = self.inbox.clone();
         self.background.spawn(async move {
             let progress = |step: crate::agent::Progress| {
-                reporter.report(step.message, step.fraction.map(|part| (part.clamp(0.0, 1.0) * 100.0) as u32));
+                reporter
+                    .report(step.message, step.fraction.map(|part| (part.clamp(0.0, 1.0) * 100.0) as u32));
             };
             let result = background.work(work, &progress, &cancel).await;
             let _ = inbox.send(Event::Ended(id, Box::new(result)));
@@ -452,7 +466,9 @@ impl Session {
                 self.finish(&job, outcome, format!("{passed} passed, {failed} failed"), None);
             }
             Ok(Done::Fix(finished)) => self.fixed(job, finished),
-            Err(FixError::Cancelled) => self.finish(&job, "cancelled", "cancelled; nothing was changed".into(), None),
+            Err(FixError::Cancelled) => {
+                self.finish(&job, "cancelled", "cancelled; nothing was changed".into(), None)
+            }
             Err(error) => self.finish(&job, "failed", error.to_string(), None),
         }
         self.start_next();
@@ -472,7 +488,8 @@ impl Session {
             Outcome::Fixed => {
                 let mended = finished.report.tests.iter().filter(|it| it.after == TestOutcome::Passed);
                 let tests: Vec<String> = mended.map(|test| test.id.to_string()).collect();
-                let files: Vec<String> = finished.patch.files.keys().map(|it| it.display().to_string()).collect();
+                let files: Vec<String> =
+                    finished.patch.files.keys().map(|it| it.display().to_string()).collect();
                 let what = match tests.as_slice() {
                     [one] => format!("{one} passes"),
                     several => format!("{} tests pass", several.len()),
@@ -502,7 +519,9 @@ impl Session {
         tokio::spawn(async move {
             let (outcome, message) = match review.run().await {
                 Ok(Answer::Applied) => ("fixed", summary),
-                Ok(Answer::Discarded) => ("discarded", "the fix was discarded; nothing was changed".to_owned()),
+                Ok(Answer::Discarded) => {
+                    ("discarded", "the fix was discarded; nothing was changed".to_owned())
+                }
                 Err(reason) => ("failed", reason),
             };
             if outcome == "fixed" {
@@ -557,7 +576,14 @@ impl Finisher {
         self.tell(job.id, &job.work.title(), outcome, message, report).await;
     }
 
-    async fn tell(&self, id: JobId, title: &str, outcome: &'static str, message: String, report: Option<Value>) {
+    async fn tell(
+        &self,
+        id: JobId,
+        title: &str,
+        outcome: &'static str,
+        message: String,
+        report: Option<Value>,
+    ) {
         let mut params = json!({ "job": id, "title": title, "outcome": outcome, "message": message });
         if let Some(report) = report {
             params["report"] = report;
@@ -595,7 +621,9 @@ impl Background {
             Work::FixDiagnostic { line, message } => {
                 let inside = self.file.as_ref().and_then(|file| file.strip_prefix(&self.repository).ok());
                 let Some(path) = inside.map(Path::to_owned) else {
-                    return Err(FixError::Environment("the diagnostic is in no file of the repository".into()));
+                    return Err(FixError::Environment(
+                        "the diagnostic is in no file of the repository".into(),
+                    ));
                 };
                 Target::Diagnostic { path, line: line + 1, message }
             }
@@ -624,10 +652,13 @@ impl Background {
             return Err(FixError::Environment(format!("{id} was not found by the test framework")));
         }
         let passed = results.iter().filter(|(_, it)| it.outcome == TestOutcome::Passed).count();
-        let failed = results.iter().filter(|(_, it)| !matches!(it.outcome, TestOutcome::Passed | TestOutcome::Skipped));
+        let failed = results
+            .iter()
+            .filter(|(_, it)| !matches!(it.outcome, TestOutcome::Passed | TestOutcome::Skipped));
         let done = Done::Run { passed, failed: failed.count() };
         let located = tokio::task::spawn_blocking(move || {
-            let read = |path: &Path| buffers.get(path).cloned().or_else(|| std::fs::read_to_string(path).ok());
+            let read =
+                |path: &Path| buffers.get(path).cloned().or_else(|| std::fs::read_to_string(path).ok());
             let pairs = results.iter().map(|(id, result)| (id, result));
             let failed = results::locate(&repository, file.as_deref(), pairs, read);
             let ran = results.iter().map(|(id, _)| id.clone()).collect();

@@ -51,7 +51,8 @@ impl Settings {
                     "\"code\", \"tests\", \"both\" or \"all\"",
                 ),
                 "samples" => {
-                    let samples = value.as_u64().filter(|it| (1..=1024).contains(it)).map(|it| Some(it as usize));
+                    let samples =
+                        value.as_u64().filter(|it| (1..=1024).contains(it)).map(|it| Some(it as usize));
                     set(&mut settings.samples, samples, "a whole number from 1 to 1024")
                 }
                 _ => {
@@ -85,7 +86,8 @@ mod tests {
     #[test]
     fn the_section_may_come_bare_or_wrapped() {
         let bare = Settings::parse(&json!({ "codeLens": false, "samples": 4, "edit": "both" }));
-        let wrapped = Settings::parse(&json!({ "tadpole": { "codeLens": false, "samples": 4, "edit": "both" } }));
+        let wrapped =
+            Settings::parse(&json!({ "tadpole": { "codeLens": false, "samples": 4, "edit": "both" } }));
         assert_eq!(bare, wrapped);
         let expected =
             Settings { code_lens: false, samples: Some(4), edit: Some(Edit::Both), ..Settings::default() };
@@ -96,9 +98,12 @@ mod tests {
     fn a_mistake_is_named_and_the_default_stays() {
         let (settings, mistakes) = Settings::parse(&json!({ "confirm": "yes", "colour": 1 }));
         assert_eq!(settings, Settings::default());
-        assert_eq!(mistakes, [
-            "the setting tadpole.confirm must be true or false",
-            "the setting tadpole.colour is not known and is ignored",
-        ]);
+        assert_eq!(
+            mistakes,
+            [
+                "the setting tadpole.confirm must be true or false",
+                "the setting tadpole.colour is not known and is ignored",
+            ]
+        );
     }
 }

@@ -39,7 +39,9 @@ pub(super) fn objection(patch: &Patch, policy: EditPolicy) -> Option<String> {
         return Some("it changes nothing".to_owned());
     }
     let changed = patch.files.iter().filter(|(_, change)| change.before != change.after);
-    changed.map(|(path, change)| forbidden(path, policy).or_else(|| bad(path, change, policy))).find_map(|it| it)
+    changed
+        .map(|(path, change)| forbidden(path, policy).or_else(|| bad(path, change, policy)))
+        .find_map(|it| it)
 }
 
 fn forbidden(path: &Path, policy: EditPolicy) -> Option<String> {
@@ -73,7 +75,9 @@ fn bad(path: &Path, change: &FileChange, policy: EditPolicy) -> Option<String> {
     }
     if !policy.tests && kind(path) != FileKind::Test {
         let (old, new) = (tests(language, path, &before), tests(language, path, &after));
-        if let Some(name) = old.iter().find(|(name, body)| new.get(*name) != Some(*body)).map(|(name, _)| name) {
+        if let Some(name) =
+            old.iter().find(|(name, body)| new.get(*name) != Some(*body)).map(|(name, _)| name)
+        {
             return Some(format!("{} changes the test {name}, which may not be changed", path.display()));
         }
     }
@@ -101,7 +105,9 @@ mod tests_of_guard {
 
     #[test]
     fn tests_configuration_and_executed_files_stay() {
-        for path in ["tests/test_a.py", "pyproject.toml", "conftest.py", ".github/workflows/ci.yml", ".git/config"] {
+        for path in
+            ["tests/test_a.py", "pyproject.toml", "conftest.py", ".github/workflows/ci.yml", ".git/config"]
+        {
             assert!(objection_to(path, "a", "b").is_some(), "{path}");
         }
     }
@@ -116,10 +122,14 @@ mod tests_of_guard {
     #[test]
     fn a_test_among_the_code_may_not_change() {
         let code = |body: &str, expected: &str| {
-            format!("fn f() -> u8 {{ {body} }}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn t() {{ assert_eq!(super::f(), {expected}); }}\n}}\n")
+            format!(
+                "fn f() -> u8 {{ {body} }}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn t() {{ assert_eq!(super::f(), {expected}); }}\n}}\n"
+            )
         };
         assert_eq!(objection_to("src/a.rs", &code("1", "2"), &code("2", "2")), None);
-        assert!(objection_to("src/a.rs", &code("1", "2"), &code("1", "1")).unwrap().contains("changes the test"));
+        assert!(
+            objection_to("src/a.rs", &code("1", "2"), &code("1", "1")).unwrap().contains("changes the test")
+        );
     }
 
     #[test]

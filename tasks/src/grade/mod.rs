@@ -76,34 +76,107 @@ impl Names {
 
 const AUTO_EXECUTED: Names = Names {
     whole: &[
-        "build.rs", "conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "noxfile.py", "Makefile",
-        "makefile", "GNUmakefile", "justfile", "Dockerfile", ".envrc", ".pre-commit-config.yaml", ".gitlab-ci.yml",
-        ".gitattributes", ".gitmodules", ".gitconfig", "Jenkinsfile", ".exrc", ".nvim.lua", ".nvimrc",
+        "build.rs",
+        "conftest.py",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "setup.py",
+        "noxfile.py",
+        "Makefile",
+        "makefile",
+        "GNUmakefile",
+        "justfile",
+        "Dockerfile",
+        ".envrc",
+        ".pre-commit-config.yaml",
+        ".gitlab-ci.yml",
+        ".gitattributes",
+        ".gitmodules",
+        ".gitconfig",
+        "Jenkinsfile",
+        ".exrc",
+        ".nvim.lua",
+        ".nvimrc",
     ],
     beginnings: &[],
     ends: &[".pth", ".bat", ".ps1"],
 };
 
-const AUTO_EXECUTED_DIRECTORIES: &[&str] =
-    &[".git", ".github", ".gitlab", ".circleci", ".husky", ".vscode", ".idea", ".devcontainer", ".zed", ".nvim"];
+const AUTO_EXECUTED_DIRECTORIES: &[&str] = &[
+    ".git",
+    ".github",
+    ".gitlab",
+    ".circleci",
+    ".husky",
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+    ".zed",
+    ".nvim",
+];
 
 const CONFIGURATION: Names = Names {
     whole: &[
-        "Cargo.toml", "Cargo.lock", "pyproject.toml", "setup.cfg", "tox.ini", "pytest.ini", "Pipfile",
-        "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "package.json", "package-lock.json",
-        "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock", "go.mod", "go.sum",
-        "go.work", "go.work.sum", ".coveragerc", ".npmrc", ".yarnrc.yml", ".babelrc", ".tadpole.toml", "clippy.toml",
-        "rustfmt.toml", ".gitignore", ".editorconfig",
+        "Cargo.toml",
+        "Cargo.lock",
+        "pyproject.toml",
+        "setup.cfg",
+        "tox.ini",
+        "pytest.ini",
+        "Pipfile",
+        "Pipfile.lock",
+        "poetry.lock",
+        "uv.lock",
+        "pdm.lock",
+        "package.json",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "pnpm-workspace.yaml",
+        "bun.lock",
+        "go.mod",
+        "go.sum",
+        "go.work",
+        "go.work.sum",
+        ".coveragerc",
+        ".npmrc",
+        ".yarnrc.yml",
+        ".babelrc",
+        ".tadpole.toml",
+        "clippy.toml",
+        "rustfmt.toml",
+        ".gitignore",
+        ".editorconfig",
     ],
     beginnings: &[
-        "requirements", "rust-toolchain", "tsconfig", "jsconfig", "vitest.", "vite.config", "jest.", "babel.config",
-        ".mocharc", ".eslintrc", "eslint.config", ".swcrc",
+        "requirements",
+        "rust-toolchain",
+        "tsconfig",
+        "jsconfig",
+        "vitest.",
+        "vite.config",
+        "jest.",
+        "babel.config",
+        ".mocharc",
+        ".eslintrc",
+        "eslint.config",
+        ".swcrc",
     ],
     ends: &[".lock"],
 };
 
-const TEST_DIRECTORIES: &[&str] =
-    &["tests", "test", "__tests__", "spec", "testdata", "fixtures", "__fixtures__", "__snapshots__", "__mocks__"];
+const TEST_DIRECTORIES: &[&str] = &[
+    "tests",
+    "test",
+    "__tests__",
+    "spec",
+    "testdata",
+    "fixtures",
+    "__fixtures__",
+    "__snapshots__",
+    "__mocks__",
+];
 
 /// One target test before and after.
 #[derive(Clone, Debug, Serialize)]
@@ -216,7 +289,8 @@ pub async fn grade(
     }
     let whole = run(Selection::All, grading.project.timeout).await?;
     let passed_before = grading.baseline.results.iter().filter(|(_, it)| it.outcome == Outcome::Passed);
-    let mut lost: Vec<TestId> = passed_before.map(|(id, _)| id).filter(|id| !passed(&whole, id)).cloned().collect();
+    let mut lost: Vec<TestId> =
+        passed_before.map(|(id, _)| id).filter(|id| !passed(&whole, id)).cloned().collect();
     let mut failing: Vec<TestId> = targets.iter().filter(|id| !holds(&whole, id)).cloned().collect();
     lost.extend(failing.iter().filter(|id| !lost.contains(id)).cloned().collect::<Vec<_>>());
     if !lost.is_empty() {
@@ -286,10 +360,14 @@ mod tests {
         for test in ["tests/a.rs", "pkg/a_test.go", "src/a.test.ts", "test_a.py", "tests/data/x.json"] {
             is(test, FileKind::Test);
         }
-        for configuration in ["Cargo.toml", "web/package-lock.json", "requirements-dev.txt", "vitest.config.ts"] {
+        for configuration in
+            ["Cargo.toml", "web/package-lock.json", "requirements-dev.txt", "vitest.config.ts"]
+        {
             is(configuration, FileKind::Configuration);
         }
-        for executed in [".github/workflows/a.yml", "build.rs", "tests/conftest.py", ".vscode/settings.json", "Makefile"] {
+        for executed in
+            [".github/workflows/a.yml", "build.rs", "tests/conftest.py", ".vscode/settings.json", "Makefile"]
+        {
             is(executed, FileKind::AutoExecuted);
         }
     }

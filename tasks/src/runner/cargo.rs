@@ -113,7 +113,12 @@ fn id_of(binaries: &[Binary], path: &str) -> Option<String> {
 }
 
 /// `cargo test`, both streams in one, so that what a binary prints follows its name.
-async fn cargo_test(run: &Run<'_>, choose: &[String], harness: &[&str], wall: Duration) -> Result<Output, RunError> {
+async fn cargo_test(
+    run: &Run<'_>,
+    choose: &[String],
+    harness: &[&str],
+    wall: Duration,
+) -> Result<Output, RunError> {
     let mut args = argv(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
     args.extend(argv([run.project.environment.program.clone()]));
     args.extend(argv(["test", "--offline", "--no-fail-fast"]));
@@ -249,7 +254,11 @@ mod tests {
 
     #[test]
     fn package_ids_of_old_and_new_cargo_give_the_name() {
-        for id in ["path+file:///w/shapes#0.1.0", "path+file:///w/dir#shapes@0.1.0", "shapes 0.1.0 (path+file:///w)"] {
+        for id in [
+            "path+file:///w/shapes#0.1.0",
+            "path+file:///w/dir#shapes@0.1.0",
+            "shapes 0.1.0 (path+file:///w)",
+        ] {
             assert_eq!(package(id), "shapes");
         }
     }
@@ -259,7 +268,8 @@ mod tests {
         let binary = |id: &str| Binary { file: id.to_owned(), id: id.to_owned(), choose: Vec::new() };
         let binaries = [binary("shapes"), binary("shapes::all"), binary("other")];
         let ids = [TestId("shapes::all::whole".to_owned())];
-        let asked: Vec<_> = by_binary(&binaries, &ids).into_iter().map(|(it, names)| (&*it.id, names)).collect();
+        let asked: Vec<_> =
+            by_binary(&binaries, &ids).into_iter().map(|(it, names)| (&*it.id, names)).collect();
         assert_eq!(asked, [("shapes", vec!["all::whole"]), ("shapes::all", vec!["whole"])]);
     }
 }

@@ -26,7 +26,9 @@ const REPORTS: &str = "/tmp/tadpole/reports";
 pub fn command(workspace: &Workspace, project: &Project, argv: Vec<OsString>) -> Command {
     let cache = workspace.cache();
     let mut env = project.environment.env.clone();
-    for (name, below) in [("CARGO_TARGET_DIR", "target"), ("GOCACHE", "go-build"), ("PYTHONPYCACHEPREFIX", "pycache")] {
+    for (name, below) in
+        [("CARGO_TARGET_DIR", "target"), ("GOCACHE", "go-build"), ("PYTHONPYCACHEPREFIX", "pycache")]
+    {
         env.insert(name.to_owned(), cache.join(below).into());
     }
     env.insert("PYTHONDONTWRITEBYTECODE".to_owned(), "1".into());
@@ -81,7 +83,9 @@ impl Run<'_> {
             let names: Vec<&str> = ids.iter().map(|id| self.local(&id.0)).collect();
             let list = serde_json::to_vec(&names).unwrap_or_default();
             std::fs::write(scripts.join("select.json"), list).map_err(unwritable)?;
-            command.env.insert("TADPOLE_SELECT".to_owned(), PathBuf::from(SCRIPTS).join("select.json").into());
+            command
+                .env
+                .insert("TADPOLE_SELECT".to_owned(), PathBuf::from(SCRIPTS).join("select.json").into());
         }
         command.writable.push(Bind { host: reports.clone(), inside: REPORTS.into() });
         command.read_only.push(Bind { host: scripts, inside: SCRIPTS.into() });
@@ -118,7 +122,9 @@ impl Run<'_> {
 }
 
 fn unwritable(error: std::io::Error) -> RunError {
-    RunError::Environment(format!("cannot write into the workspace's cache: {error}; free disk space and try again"))
+    RunError::Environment(format!(
+        "cannot write into the workspace's cache: {error}; free disk space and try again"
+    ))
 }
 
 /// Strings as arguments.
@@ -133,4 +139,3 @@ pub(super) fn selected(selection: &Selection) -> Option<&[super::TestId]> {
         Selection::Tests(ids) => Some(ids),
     }
 }
-

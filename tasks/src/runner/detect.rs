@@ -27,7 +27,8 @@ pub fn detect(snapshot: &Snapshot, config: &TestConfig) -> Vec<Project> {
         (Some(framework), dir) => found.push(Found { dir: dir.clone().unwrap_or_default(), framework }),
         (None, dir) => {
             let all = [python(snapshot, config), rust(snapshot), go(snapshot), javascript(snapshot)];
-            found.extend(all.into_iter().flatten().filter(|it| dir.as_ref().is_none_or(|dir| it.dir == *dir)));
+            found
+                .extend(all.into_iter().flatten().filter(|it| dir.as_ref().is_none_or(|dir| it.dir == *dir)));
         }
     }
     found.sort_by_key(|it| (it.dir.components().count(), it.dir.clone()));
@@ -43,7 +44,8 @@ pub fn detect(snapshot: &Snapshot, config: &TestConfig) -> Vec<Project> {
 
 /// Whether Python's frameworks look for tests in a file of this name.
 pub(super) fn is_python_test(name: &str) -> bool {
-    name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test") || stem.ends_with("_tests"))
+    name.strip_suffix(".py")
+        .is_some_and(|stem| stem.starts_with("test") || stem.ends_with("_test") || stem.ends_with("_tests"))
 }
 
 /// Whether JavaScript's frameworks look for tests in a file at this path (`a.test.ts`, `a.spec.js`, `__tests__/a.js`,
@@ -54,7 +56,9 @@ pub(super) fn is_javascript_test(path: &str) -> bool {
     let name = stem.rsplit('/').next().unwrap_or_default();
     let marked = [".test", ".spec", "_test", "-test"].iter().any(|it| name.ends_with(it));
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-    marked || name.starts_with("test-") || directory.split('/').any(|part| part == "__tests__" || part == "test")
+    marked
+        || name.starts_with("test-")
+        || directory.split('/').any(|part| part == "__tests__" || part == "test")
 }
 
 /// Paths of the tree that count for detection.
@@ -66,7 +70,8 @@ fn candidates(snapshot: &Snapshot) -> impl Iterator<Item = &Path> {
 }
 
 fn named<'a>(snapshot: &'a Snapshot, names: &'a [&str]) -> impl Iterator<Item = &'a Path> {
-    candidates(snapshot).filter(move |path| path.file_name().is_some_and(|name| names.iter().any(|it| name == *it)))
+    candidates(snapshot)
+        .filter(move |path| path.file_name().is_some_and(|name| names.iter().any(|it| name == *it)))
 }
 
 fn directory(path: &Path) -> PathBuf {
@@ -84,21 +89,38 @@ fn outermost(dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 }
 
 fn python(snapshot: &Snapshot, config: &TestConfig) -> Vec<Found> {
-    const MARKS: &[&str] =
-        &["pyproject.toml", "pytest.ini", "setup.cfg", "setup.py", "tox.ini", "conftest.py", "requirements.txt", "Pipfile"];
-    let tests: Vec<&Path> =
-        candidates(snapshot).filter(|path| path.file_name().is_some_and(|it| is_python_test(&it.to_string_lossy()))).collect();
+    const MARKS: &[&str] = &[
+        "pyproject.toml",
+        "pytest.ini",
+        "setup.cfg",
+        "setup.py",
+        "tox.ini",
+        "conftest.py",
+        "requirements.txt",
+        "Pipfile",
+    ];
+    let tests: Vec<&Path> = candidates(snapshot)
+        .filter(|path| path.file_name().is_some_and(|it| is_python_test(&it.to_string_lossy())))
+        .collect();
     let marks: BTreeSet<PathBuf> = named(snapshot, MARKS).map(directory).collect();
     // A test belongs to the nearest marked directory above it, else to the repository itself.
-    let owner = |test: &&Path| test.ancestors().skip(1).find(|it| marks.contains(*it)).map(Path::to_owned).unwrap_or_default();
+    let owner = |test: &&Path| {
+        test.ancestors().skip(1).find(|it| marks.contains(*it)).map(Path::to_owned).unwrap_or_default()
+    };
     let owners: BTreeSet<PathBuf> = tests.iter().map(owner).collect();
     let framework = |dir: &Path| {
         let own = || tests.iter().filter(|path| path.starts_with(dir)).map(|path| text(snapshot, path));
         let wants_pytest = text(snapshot, &dir.join("pyproject.toml")).contains("pytest")
             || snapshot.entries().contains_key(&dir.join("pytest.ini"))
             || snapshot.entries().contains_key(&dir.join("conftest.py"))
-            || own().any(|it| it.contains("import pytest") || it.lines().any(|line| line.starts_with("def test")));
-        if wants_pytest || toolchain::has_pytest(snapshot, dir, config) { Framework::Pytest } else { Framework::Unittest }
+            || own().any(|it| {
+                it.contains("import pytest") || it.lines().any(|line| line.starts_with("def test"))
+            });
+        if wants_pytest || toolchain::has_pytest(snapshot, dir, config) {
+            Framework::Pytest
+        } else {
+            Framework::Unittest
+        }
     };
     outermost(owners).into_iter().map(|dir| Found { framework: framework(&dir), dir }).collect()
 }
@@ -106,13 +128,18 @@ fn python(snapshot: &Snapshot, config: &TestConfig) -> Vec<Found> {
 fn rust(snapshot: &Snapshot) -> Vec<Found> {
     let manifests: Vec<&Path> = named(snapshot, &["Cargo.toml"]).collect();
     let dirs: BTreeSet<PathBuf> = manifests.iter().map(|it| directory(it)).collect();
-    let own_workspace: BTreeSet<PathBuf> =
-        manifests.iter().filter(|it| text(snapshot, it).contains("[workspace]")).map(|it| directory(it)).collect();
+    let own_workspace: BTreeSet<PathBuf> = manifests
+        .iter()
+        .filter(|it| text(snapshot, it).contains("[workspace]"))
+        .map(|it| directory(it))
+        .collect();
     let mut roots: BTreeSet<PathBuf> = outermost(dirs).into_iter().collect();
     roots.extend(own_workspace);
     let has_tests = |dir: &Path| {
         candidates(snapshot).any(|path| {
-            path.starts_with(dir) && path.extension().is_some_and(|it| it == "rs") && text(snapshot, path).contains("test]")
+            path.starts_with(dir)
+                && path.extension().is_some_and(|it| it == "rs")
+                && text(snapshot, path).contains("test]")
         })
     };
     let framework = if toolchain::nextest().is_some() { Framework::Nextest } else { Framework::Cargo };
@@ -149,9 +176,13 @@ fn javascript(snapshot: &Snapshot) -> Vec<Found> {
 fn javascript_framework(manifest: &str) -> Option<Framework> {
     let manifest: serde_json::Value = serde_json::from_str(manifest).ok()?;
     let script = manifest["scripts"]["test"].as_str().unwrap_or_default();
-    let depends = |name: &str| ["dependencies", "devDependencies"].iter().any(|it| manifest[*it].get(name).is_some());
+    let depends =
+        |name: &str| ["dependencies", "devDependencies"].iter().any(|it| manifest[*it].get(name).is_some());
     let known = [("vitest", Framework::Vitest), ("jest", Framework::Jest)];
-    let named = known.iter().find(|(name, _)| script.contains(name)).or_else(|| known.iter().find(|(name, _)| depends(name)));
+    let named = known
+        .iter()
+        .find(|(name, _)| script.contains(name))
+        .or_else(|| known.iter().find(|(name, _)| depends(name)));
     match named {
         Some((_, framework)) => Some(*framework),
         None => (script.contains("node") && script.contains("--test")).then_some(Framework::Node),

@@ -21,7 +21,8 @@ pub(super) async fn list(run: &Run<'_>) -> Result<Vec<TestId>, RunError> {
     let module = module(run)?;
     let tests = events(&output).into_iter().filter_map(|event| {
         let line = event.output.trim_end();
-        let named = ["Test", "Example", "Fuzz"].iter().any(|kind| line.starts_with(kind)) && !line.contains(' ');
+        let named =
+            ["Test", "Example", "Fuzz"].iter().any(|kind| line.starts_with(kind)) && !line.contains(' ');
         named.then(|| TestId(format!("{}::{line}", directory(run, &module, &event.package))))
     });
     Ok(tests.collect())
@@ -52,7 +53,9 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
     }
     let mut done = collect(run, &module, events, &output);
     if let Some(wanted) = wanted {
-        let asked = |id: &TestId| wanted.contains(id) || wanted.iter().any(|it| !it.0.contains("::")) || !id.0.contains("::");
+        let asked = |id: &TestId| {
+            wanted.contains(id) || wanted.iter().any(|it| !it.0.contains("::")) || !id.0.contains("::")
+        };
         done.results.retain(|id, _| asked(id));
     }
     Ok(done)
@@ -71,7 +74,11 @@ fn chosen(run: &Run<'_>, ids: &[TestId]) -> (Vec<String>, String) {
         whole |= name.is_empty();
         names.insert(regex::escape(name.split('/').next().unwrap_or_default()));
     }
-    let pattern = if whole { String::new() } else { format!("^({})$", names.into_iter().collect::<Vec<_>>().join("|")) };
+    let pattern = if whole {
+        String::new()
+    } else {
+        format!("^({})$", names.into_iter().collect::<Vec<_>>().join("|"))
+    };
     (packages.into_iter().collect(), pattern)
 }
 
@@ -84,7 +91,7 @@ async fn go_test(run: &Run<'_>, flags: &[&str], packages: &[String]) -> Result<O
     run.execute(args, &[], run.project.timeout.max(BUILD_TIME)).await
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Event {
     action: String,
@@ -100,7 +107,17 @@ struct Event {
 
 fn events(output: &Output) -> Vec<Event> {
     let stdout = String::from_utf8_lossy(&output.stdout);
-    stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    stdout.lines().filter_map(|line| serde_json::from_str(line).ok().or_else(|| unbuilt(line))).collect()
+}
+
+/// Go before 1.20 says in plain text that a package could not be built: `FAIL<tab>package [build failed]`.
+fn unbuilt(line: &str) -> Option<Event> {
+    let (package, reason) = line.strip_prefix("FAIL\t")?.split_once(' ')?;
+    ["[build failed]", "[setup failed]"].contains(&reason.trim()).then(|| Event {
+        action: "fail".to_owned(),
+        package: package.to_owned(),
+        ..Event::default()
+    })
 }
 
 fn collect(run: &Run<'_>, module: &str, events: Vec<Event>, output: &Output) -> TestRun {
@@ -122,7 +139,10 @@ fn collect(run: &Run<'_>, module: &str, events: Vec<Event>, output: &Output) -> 
         }
         if event.test.is_empty() {
             complete &= !event.output.starts_with("panic: ");
-            if event.action == "fail" || event.output.contains("[build failed]") || event.output.contains("[setup failed]") {
+            if event.action == "fail"
+                || event.output.contains("[build failed]")
+                || event.output.contains("[setup failed]")
+            {
                 broken.insert(package);
             }
             continue;
@@ -154,7 +174,8 @@ fn collect(run: &Run<'_>, module: &str, events: Vec<Event>, output: &Output) -> 
             _ => String::new(),
         };
     }
-    let has_tests: BTreeSet<String> = results.keys().filter_map(|id| Some(id.0.split_once("::")?.0.to_owned())).collect();
+    let has_tests: BTreeSet<String> =
+        results.keys().filter_map(|id| Some(id.0.split_once("::")?.0.to_owned())).collect();
     let mut build_failure = None;
     for package in broken.difference(&has_tests) {
         let message = builds.get(package).cloned().unwrap_or_else(|| report::text(output));
@@ -187,7 +208,8 @@ fn builds(run: &Run<'_>, module: &str, text: &str) -> BTreeMap<String, String> {
 
 /// The first place in `text` that names a file: relative to the package (`a_test.go:12:`) or to the project.
 fn place(run: &Run<'_>, id: &TestId, text: &str) -> Option<(std::path::PathBuf, u32)> {
-    let package = id.0.split("::").next().unwrap_or_default().trim_start_matches("./").trim_start_matches('.');
+    let package =
+        id.0.split("::").next().unwrap_or_default().trim_start_matches("./").trim_start_matches('.');
     let tree = run.workspace.tree();
     for word in text.split_whitespace() {
         let mut parts = word.split(':');

@@ -68,7 +68,8 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
     let mut done = report::test_run(run, events, &output, |id| TestId(run.global(id)));
     if let Some(wanted) = selected(selection) {
         // Whole files are run; what was not asked for does not count, except where a file or the build was.
-        let containers: BTreeSet<&str> = wanted.iter().map(|id| id.0.as_str()).filter(|id| !id.contains(" > ")).collect();
+        let containers: BTreeSet<&str> =
+            wanted.iter().map(|id| id.0.as_str()).filter(|id| !id.contains(" > ")).collect();
         let asked = |id: &TestId| {
             let file = id.0.split(" > ").next().unwrap_or_default();
             wanted.contains(id) || containers.contains(file) || containers.contains(BUILD) || file == id.0
@@ -83,9 +84,16 @@ fn package(run: &Run<'_>, name: &str, script: &str) -> Result<OsString, RunError
     let root = run.workspace.mount();
     let below = Path::new("node_modules").join(name).join(script);
     let project = root.join(&run.project.dir);
-    let found = project.ancestors().take_while(|it| it.starts_with(root)).map(|it| it.join(&below)).find(|it| it.exists());
+    let found = project
+        .ancestors()
+        .take_while(|it| it.starts_with(root))
+        .map(|it| it.join(&below))
+        .find(|it| it.exists());
     found.map(Into::into).ok_or_else(|| {
-        RunError::Environment(format!("{name} is not installed in {}; run `npm install` there", project.display()))
+        RunError::Environment(format!(
+            "{name} is not installed in {}; run `npm install` there",
+            project.display()
+        ))
     })
 }
 
@@ -119,7 +127,9 @@ fn test_files(run: &Run<'_>) -> Vec<String> {
     let root = run.workspace.tree().join(&run.project.dir);
     let walk = walkdir::WalkDir::new(&root).follow_links(false).sort_by_file_name();
     walk.into_iter()
-        .filter_entry(|entry| entry.depth() == 0 || (entry.file_name() != "node_modules" && entry.file_name() != ".git"))
+        .filter_entry(|entry| {
+            entry.depth() == 0 || (entry.file_name() != "node_modules" && entry.file_name() != ".git")
+        })
         .flatten()
         .filter(|entry| entry.file_type().is_file())
         .filter_map(|entry| Some(entry.path().strip_prefix(&root).ok()?.to_string_lossy().into_owned()))

@@ -25,10 +25,21 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
         return Ok(failed);
     }
     let seconds = (run.project.timeout.as_secs_f64() * ONE_TEST).max(1.0).ceil();
-    let profile = format!("[profile.tadpole]\nslow-timeout = {{ period = \"{seconds}s\", terminate-after = 1 }}\nretries = 0\n");
-    let mut args = argv(["sh", "-c", "printf '%s' \"$TADPOLE_PROFILE\" > /tmp/nextest.toml && exec \"$@\"", "sh"]);
+    let profile = format!(
+        "[profile.tadpole]\nslow-timeout = {{ period = \"{seconds}s\", terminate-after = 1 }}\nretries = 0\n"
+    );
+    let mut args =
+        argv(["sh", "-c", "printf '%s' \"$TADPOLE_PROFILE\" > /tmp/nextest.toml && exec \"$@\"", "sh"]);
     args.extend(argv([run.project.environment.program.clone()]));
-    args.extend(argv(["nextest", "run", "--offline", "--workspace", "--tests", "--no-fail-fast", "--no-tests=pass"]));
+    args.extend(argv([
+        "nextest",
+        "run",
+        "--offline",
+        "--workspace",
+        "--tests",
+        "--no-fail-fast",
+        "--no-tests=pass",
+    ]));
     args.extend(argv(["--profile=tadpole", "--tool-config-file=tadpole:/tmp/nextest.toml"]));
     args.extend(argv(["--message-format=libtest-json-plus"]));
     args.extend(run.project.extra_args.iter().map(OsString::from));
@@ -45,7 +56,14 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
     }
     let complete = complete && output.exit != Exit::TimedOut;
     let text = report::text(&output);
-    Ok(TestRun { results, build_failure: None, complete, exit: output.exit, output: text, elapsed: started.elapsed() })
+    Ok(TestRun {
+        results,
+        build_failure: None,
+        complete,
+        exit: output.exit,
+        output: text,
+        elapsed: started.elapsed(),
+    })
 }
 
 /// A filter that matches exactly these tests (and their namesakes, which do not count).

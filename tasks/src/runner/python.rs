@@ -58,9 +58,21 @@ fn usable(run: &Run<'_>, output: &Output) -> Result<(), RunError> {
     )))
 }
 
-async fn pytest(run: &Run<'_>, selection: &Selection, more: &[&str]) -> Result<(Vec<Event>, Output), RunError> {
+async fn pytest(
+    run: &Run<'_>,
+    selection: &Selection,
+    more: &[&str],
+) -> Result<(Vec<Event>, Output), RunError> {
     let mut args = argv([run.project.environment.program.clone()]);
-    args.extend(argv(["-m", "pytest", "-p", "tadpole_pytest_plugin", "-p", "no:cacheprovider", "--rootdir=."]));
+    args.extend(argv([
+        "-m",
+        "pytest",
+        "-p",
+        "tadpole_pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir=.",
+    ]));
     args.extend(argv(["--continue-on-collection-errors", "--tb=short", "--color=no", "-q"]));
     args.extend(argv(more.iter().copied()));
     args.extend(run.project.extra_args.iter().map(OsString::from));
@@ -81,7 +93,11 @@ fn joined(path: Option<OsString>) -> OsString {
     joined
 }
 
-async fn unittest(run: &Run<'_>, selection: &Selection, only_list: bool) -> Result<(Vec<Event>, Output), RunError> {
+async fn unittest(
+    run: &Run<'_>,
+    selection: &Selection,
+    only_list: bool,
+) -> Result<(Vec<Event>, Output), RunError> {
     let mut args = argv([run.project.environment.program.clone().into_os_string()]);
     args.push(format!("{SCRIPTS}/{}", UNITTEST.0).into());
     let mut paths = files(run, selection);
@@ -120,7 +136,8 @@ fn test_files(run: &Run<'_>) -> Vec<String> {
     let walk = walkdir::WalkDir::new(&root).follow_links(false).sort_by_file_name();
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0
-            || (!entry.file_name().to_string_lossy().starts_with('.') && !entry.path().join("pyvenv.cfg").exists())
+            || (!entry.file_name().to_string_lossy().starts_with('.')
+                && !entry.path().join("pyvenv.cfg").exists())
     };
     walk.into_iter()
         .filter_entry(visible)

@@ -63,7 +63,12 @@ pub(super) fn events(text: &str) -> Vec<Event> {
 }
 
 /// The run that `events` tell of. `id` turns a framework's spelling into ours.
-pub(super) fn test_run(run: &Run<'_>, events: Vec<Event>, output: &Output, id: impl Fn(&str) -> TestId) -> TestRun {
+pub(super) fn test_run(
+    run: &Run<'_>,
+    events: Vec<Event>,
+    output: &Output,
+    id: impl Fn(&str) -> TestId,
+) -> TestRun {
     let mut results = BTreeMap::new();
     let mut build_failure = None;
     let mut complete = false;
@@ -109,9 +114,13 @@ pub(super) fn complete(run: &mut TestRun, wanted: &TestId) {
     }
     let within = |id: &TestId| {
         wanted.0 == BUILD
-            || id.0.strip_prefix(&wanted.0).is_some_and(|rest| rest.starts_with("::") || rest.starts_with(" > "))
+            || id
+                .0
+                .strip_prefix(&wanted.0)
+                .is_some_and(|rest| rest.starts_with("::") || rest.starts_with(" > "))
     };
-    let inside: Vec<&TestResult> = run.results.iter().filter(|(id, _)| within(id)).map(|(_, it)| it).collect();
+    let inside: Vec<&TestResult> =
+        run.results.iter().filter(|(id, _)| within(id)).map(|(_, it)| it).collect();
     let bad = inside.iter().find(|it| !matches!(it.outcome, Outcome::Passed | Outcome::Skipped));
     let result = match bad {
         Some(bad) => TestResult { outcome: Outcome::Failed, ..(*bad).clone() },
@@ -130,8 +139,12 @@ pub(super) fn unreported(outcome: Outcome, message: &str) -> TestResult {
 pub(super) fn unfinished(exit: &Exit) -> String {
     match exit {
         Exit::TimedOut => "the test did not end within the time limit of the run".to_owned(),
-        Exit::Limit(limit) => format!("the run was stopped at the limit of {limit} while this test was running"),
-        Exit::Signal(signal) => format!("the process was ended by signal {signal} while this test was running"),
+        Exit::Limit(limit) => {
+            format!("the run was stopped at the limit of {limit} while this test was running")
+        }
+        Exit::Signal(signal) => {
+            format!("the process was ended by signal {signal} while this test was running")
+        }
         Exit::Code(code) => format!("the process ended with code {code} while this test was running"),
         Exit::Cancelled => "cancelled while this test was running".to_owned(),
     }

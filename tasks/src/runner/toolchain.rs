@@ -13,7 +13,12 @@ use crate::snapshot::Snapshot;
 const HOME: &str = "/tmp/home";
 
 /// The environment of the project in `dir`. A tool that is missing is named in the description, and found missing when run.
-pub(super) fn find(snapshot: &Snapshot, dir: &Path, framework: Framework, config: &TestConfig) -> Environment {
+pub(super) fn find(
+    snapshot: &Snapshot,
+    dir: &Path,
+    framework: Framework,
+    config: &TestConfig,
+) -> Environment {
     let project = snapshot.root().join(dir);
     let mut environment = match framework {
         Framework::Pytest | Framework::Unittest => python(snapshot, dir, config),
@@ -47,7 +52,8 @@ pub(super) fn has_pytest(snapshot: &Snapshot, dir: &Path, config: &TestConfig) -
 
 /// cargo-nextest on the host.
 pub(super) fn nextest() -> Option<PathBuf> {
-    on_path("cargo-nextest").or_else(|| Some(cargo_home().join("bin/cargo-nextest")).filter(|it| it.is_file()))
+    on_path("cargo-nextest")
+        .or_else(|| Some(cargo_home().join("bin/cargo-nextest")).filter(|it| it.is_file()))
 }
 
 /// An interpreter of Python.
@@ -64,7 +70,10 @@ struct Python {
 
 fn python(snapshot: &Snapshot, dir: &Path, config: &TestConfig) -> Environment {
     let Some(python) = interpreter(snapshot, dir, config) else {
-        return missing("python3", "install Python, or name an interpreter as `program` under [tests] in .tadpole.toml");
+        return missing(
+            "python3",
+            "install Python, or name an interpreter as `program` under [tests] in .tadpole.toml",
+        );
     };
     let mut environment = Environment {
         description: format!("Python {} at {}", python.version, python.program.display()),
@@ -108,15 +117,23 @@ fn from_program(program: &Path, root: &Path) -> Option<Python> {
 
 /// A virtual environment, read from its `pyvenv.cfg`, or a whole installation such as conda's.
 fn from_prefix(prefix: &Path) -> Option<Python> {
-    let program = [prefix.join("bin/python"), prefix.join("bin/python3")].into_iter().find(|it| it.exists())?;
+    let program =
+        [prefix.join("bin/python"), prefix.join("bin/python3")].into_iter().find(|it| it.exists())?;
     let Ok(settings) = std::fs::read_to_string(prefix.join("pyvenv.cfg")) else {
         let version = prefix.join("conda-meta").is_dir().then(|| "of conda".to_owned())?;
-        return Some(Python { program, version, prefix: prefix.to_owned(), venv: None, base: prefix.to_owned() });
+        return Some(Python {
+            program,
+            version,
+            prefix: prefix.to_owned(),
+            venv: None,
+            base: prefix.to_owned(),
+        });
     };
     let setting = |names: &[&str]| {
-        settings.lines().filter_map(|line| line.split_once('=')).find_map(|(name, value)| {
-            names.contains(&name.trim()).then(|| value.trim().to_owned())
-        })
+        settings
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .find_map(|(name, value)| names.contains(&name.trim()).then(|| value.trim().to_owned()))
     };
     // The link leads to the real installation even where `home` is a directory of shims.
     let real = program.canonicalize().ok()?;
@@ -130,13 +147,16 @@ fn ask(program: &Path) -> Option<Python> {
     const QUESTION: &str = "import platform, sys; print(sys.executable, sys.prefix, sys.base_prefix, platform.python_version(), sep='\\n')";
     let answer = output(Command::new(program).args(["-I", "-c", QUESTION]).current_dir("/"))?;
     let mut lines = answer.lines();
-    let (executable, prefix, base) = (lines.next()?, PathBuf::from(lines.next()?), PathBuf::from(lines.next()?));
+    let (executable, prefix, base) =
+        (lines.next()?, PathBuf::from(lines.next()?), PathBuf::from(lines.next()?));
     let venv = prefix.join("pyvenv.cfg").is_file().then(|| prefix.clone());
     Some(Python { program: executable.into(), version: lines.next()?.to_owned(), prefix, venv, base })
 }
 
 fn cargo(project: &Path, config: &TestConfig) -> Environment {
-    let Some(rustc) = on_path("rustc").or_else(|| Some(cargo_home().join("bin/rustc")).filter(|it| it.is_file())) else {
+    let Some(rustc) =
+        on_path("rustc").or_else(|| Some(cargo_home().join("bin/rustc")).filter(|it| it.is_file()))
+    else {
         return missing("cargo", "install Rust");
     };
     // Asked in the project, as a toolchain file may choose; nothing is installed by that.
@@ -144,7 +164,9 @@ fn cargo(project: &Path, config: &TestConfig) -> Environment {
         let mut command = Command::new(&rustc);
         output(command.args(["--print", "sysroot"]).env("RUSTUP_AUTO_INSTALL", "0").current_dir(cwd))
     };
-    let Some(sysroot) = sysroot(project).or_else(|| sysroot(Path::new("/"))).map(|it| PathBuf::from(it.trim())) else {
+    let Some(sysroot) =
+        sysroot(project).or_else(|| sysroot(Path::new("/"))).map(|it| PathBuf::from(it.trim()))
+    else {
         return missing("rustc", "check it with `rustc --version` in the repository");
     };
     let mut environment = Environment::default();
@@ -214,7 +236,10 @@ fn configuration() -> Option<PathBuf> {
 }
 
 fn cargo_home() -> PathBuf {
-    std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".cargo"))).unwrap_or_default()
+    std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(home()?.join(".cargo")))
+        .unwrap_or_default()
 }
 
 fn home() -> Option<PathBuf> {
@@ -225,12 +250,21 @@ fn go(config: &TestConfig) -> Environment {
     let Some(program) = config.program.clone().or_else(|| on_path("go")) else {
         return missing("go", "install Go");
     };
-    let answer = output(Command::new(&program).args(["env", "GOROOT", "GOMODCACHE", "GOVERSION"]).env("GOTOOLCHAIN", "local").current_dir("/"));
+    let answer = output(
+        Command::new(&program)
+            .args(["env", "GOROOT", "GOMODCACHE", "GOVERSION"])
+            .env("GOTOOLCHAIN", "local")
+            .current_dir("/"),
+    );
     let Some(answer) = answer else { return missing("go", "check it with `go version`") };
     let mut lines = answer.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
     let (root, modules, version) = (PathBuf::from(next()), next(), next());
-    let mut environment = Environment { program, description: format!("{version} at {}", root.display()), ..Environment::default() };
+    let mut environment = Environment {
+        program,
+        description: format!("{version} at {}", root.display()),
+        ..Environment::default()
+    };
     environment.show(&root);
     environment.path(&root.join("bin"));
     environment.show(Path::new(&modules));
@@ -265,7 +299,11 @@ fn node(config: &TestConfig) -> Environment {
 }
 
 fn missing(program: &str, advice: &str) -> Environment {
-    Environment { program: program.into(), description: format!("{program} was not found; {advice}"), ..Environment::default() }
+    Environment {
+        program: program.into(),
+        description: format!("{program} was not found; {advice}"),
+        ..Environment::default()
+    }
 }
 
 fn same(path: &Path) -> Bind {
@@ -274,7 +312,8 @@ fn same(path: &Path) -> Bind {
 
 /// The program of that name on the search path.
 fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| OsStr::new("/usr/local/bin:/usr/bin:/bin").to_owned());
+    let path =
+        std::env::var_os("PATH").unwrap_or_else(|| OsStr::new("/usr/local/bin:/usr/bin:/bin").to_owned());
     std::env::split_paths(&path).filter(|it| it.is_absolute()).map(|it| it.join(name)).find(|it| it.is_file())
 }
 

@@ -16,7 +16,11 @@ pub fn prose_lines(language: Language, source: &str) -> BTreeSet<usize> {
         let rows = || node.start_position().row..=node.end_position().row;
         if docstring || node.kind().contains("comment") {
             // A comment of Rust's ends at the beginning of the next line.
-            let last = if node.end_position().column == 0 { node.end_position().row } else { node.end_position().row + 1 };
+            let last = if node.end_position().column == 0 {
+                node.end_position().row
+            } else {
+                node.end_position().row + 1
+            };
             prose.extend(node.start_position().row..last.max(node.start_position().row + 1));
             return false;
         }

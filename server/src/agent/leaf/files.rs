@@ -45,7 +45,11 @@ pub(super) fn edit(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<S
     }
     // Models see and write plain line ends; the file keeps its own.
     let windows = text.contains("\r\n") && !old.contains("\r\n");
-    let (old, new) = if windows { (old.replace('\n', "\r\n"), new.replace('\n', "\r\n")) } else { (old.to_owned(), new.to_owned()) };
+    let (old, new) = if windows {
+        (old.replace('\n', "\r\n"), new.replace('\n', "\r\n"))
+    } else {
+        (old.to_owned(), new.to_owned())
+    };
     let count = text.matches(&old).count();
     match count {
         0 => Err(Refusal::new("EditError", format!("old_string was not found in {}", relative.display()))),
@@ -53,7 +57,10 @@ pub(super) fn edit(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<S
         _ if arguments.flag("replace_all") => Ok(()),
         many => Err(Refusal::new(
             "EditError",
-            format!("old_string occurs {many} times in {}; give more of the text around it, or replace_all", relative.display()),
+            format!(
+                "old_string occurs {many} times in {}; give more of the text around it, or replace_all",
+                relative.display()
+            ),
         )),
     }?;
     store(&path, &text.replace(&old, &new))?;
@@ -66,11 +73,14 @@ pub(super) fn glob(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<S
         Some(path) => place(workspace, path)?,
         None => (PathBuf::new(), workspace.tree().to_owned()),
     };
-    let pattern = pattern.strip_prefix(&*workspace.mount().to_string_lossy()).map_or(pattern, |it| it.trim_start_matches('/'));
+    let pattern = pattern
+        .strip_prefix(&*workspace.mount().to_string_lossy())
+        .map_or(pattern, |it| it.trim_start_matches('/'));
     let matcher = GlobBuilder::new(pattern).literal_separator(true).build();
     let matcher = matcher.map_err(|error| Refusal::new("GlobError", error))?.compile_matcher();
     let walk = walkdir::WalkDir::new(&base).follow_links(false).into_iter();
-    let visible = |entry: &walkdir::DirEntry| entry.file_name() != ".git" && entry.file_name() != "node_modules";
+    let visible =
+        |entry: &walkdir::DirEntry| entry.file_name() != ".git" && entry.file_name() != "node_modules";
     let mut found: Vec<String> = walk
         .filter_entry(visible)
         .flatten()
@@ -115,15 +125,22 @@ fn place(workspace: &Workspace, path: &str) -> Result<(PathBuf, PathBuf), Refusa
 
 fn text(path: &Path, relative: &Path) -> Result<String, Refusal> {
     let failed = |error: std::io::Error| {
-        let kind = if error.kind() == std::io::ErrorKind::NotFound { "FileNotFoundError" } else { "ReadError" };
+        let kind =
+            if error.kind() == std::io::ErrorKind::NotFound { "FileNotFoundError" } else { "ReadError" };
         Refusal::new(kind, format!("{}: {error}", relative.display()))
     };
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_dir() {
-        return Err(Refusal::new("IsADirectoryError", format!("{} is a directory; use Glob to list it", relative.display())));
+        return Err(Refusal::new(
+            "IsADirectoryError",
+            format!("{} is a directory; use Glob to list it", relative.display()),
+        ));
     }
     if metadata.len() > LARGEST || !metadata.is_file() {
-        return Err(Refusal::new("ReadError", format!("{} is too large; use Bash to look at parts of it", relative.display())));
+        return Err(Refusal::new(
+            "ReadError",
+            format!("{} is too large; use Bash to look at parts of it", relative.display()),
+        ));
     }
     String::from_utf8(std::fs::read(path).map_err(failed)?)
         .map_err(|_| Refusal::new("ReadError", format!("{} is not a text file", relative.display())))
@@ -189,7 +206,8 @@ mod tests {
         assert!(call(edit, &place, twice).starts_with("EditError: old_string occurs 2 times"));
         let once = json!({ "file_path": "a.py", "old_string": "x = 1\ny", "new_string": "x = 2\ny" });
         assert_eq!(call(edit, &place, once), "edited a.py (1 replacements)");
-        let all = json!({ "file_path": "a.py", "old_string": " = ", "new_string": "=", "replace_all": "true" });
+        let all =
+            json!({ "file_path": "a.py", "old_string": " = ", "new_string": "=", "replace_all": "true" });
         assert_eq!(call(edit, &place, all), "edited a.py (2 replacements)");
         assert_eq!(std::fs::read_to_string(place.workspace.tree().join("a.py")).unwrap(), "x=2\r\ny=1\r\n");
     }
@@ -204,7 +222,10 @@ mod tests {
             let written = call(write, &place, json!({ "file_path": path, "content": "x" }));
             assert!(written.starts_with("PathError"), "{path}: {written}");
         }
-        assert_eq!(call(write, &place, json!({ "file_path": "new/b.py", "content": "é" })), "wrote new/b.py (2 bytes)");
+        assert_eq!(
+            call(write, &place, json!({ "file_path": "new/b.py", "content": "é" })),
+            "wrote new/b.py (2 bytes)"
+        );
     }
 
     #[test]

@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::tools::Toolbox;
 use super::{AgentError, Attempt, Problem, Progress, Rollout, Strategy, Tools, told};
-use crate::model::{Event, Finish, Message, ModelError, Priority, Request, Response, Role, Sampling, Sequence};
+use crate::model::{
+    Event, Finish, Message, ModelError, Priority, Request, Response, Role, Sampling, Sequence,
+};
 
 const SYSTEM: &str = "You are a software engineering agent working in a repository that is checked out on this machine. \
                       Use the tools to look around, to edit files and to run commands. Solve the task, check your work \
@@ -74,14 +76,20 @@ impl Strategy for Leaf {
             budget: self.budget,
             progress,
             cancel,
-            toolbox: Toolbox { workspace: &workspace, project: &problem.project, sandbox: &tools.sandbox, cancel },
+            toolbox: Toolbox {
+                workspace: &workspace,
+                project: &problem.project,
+                sandbox: &tools.sandbox,
+                cancel,
+            },
             messages: opening(problem),
             rollout: Rollout { tokens: Vec::new(), text: String::new(), verdict: None },
             attempt: Attempt { strategy: self.name(), ..Attempt::default() },
         };
         episode.run().await?;
         let (mut rollout, mut attempt) = (episode.rollout, episode.attempt);
-        let patch = allowed(workspace.changes(&problem.snapshot).map_err(grade::GradeError::from)?, problem.policy);
+        let patch =
+            allowed(workspace.changes(&problem.snapshot).map_err(grade::GradeError::from)?, problem.policy);
         drop(workspace);
         if !patch.is_empty() {
             progress(Progress::new("testing the agent's change", Some(0.95)));
@@ -101,7 +109,12 @@ async fn acquire(problem: &Problem, tools: &Tools) -> Result<Workspace, AgentErr
     }
 }
 
-async fn verdict(problem: &Problem, tools: &Tools, patch: &Patch, cancel: &CancellationToken) -> Result<Verdict, AgentError> {
+async fn verdict(
+    problem: &Problem,
+    tools: &Tools,
+    patch: &Patch,
+    cancel: &CancellationToken,
+) -> Result<Verdict, AgentError> {
     let grading = Grading {
         sandbox: &tools.sandbox,
         pool: &tools.pool,
@@ -150,7 +163,8 @@ impl Episode<'_> {
     async fn run(&mut self) -> Result<(), AgentError> {
         let started = Instant::now();
         for turn in 0..self.budget.turns {
-            let spent = started.elapsed() > self.budget.wall || self.attempt.generated_tokens > self.budget.tokens;
+            let spent =
+                started.elapsed() > self.budget.wall || self.attempt.generated_tokens > self.budget.tokens;
             if spent {
                 return Ok(());
             }
@@ -195,7 +209,10 @@ impl Episode<'_> {
         for call in &sequence.tool_calls {
             (self.progress)(Progress::new(format!("the agent uses {}", call.name), None));
             let observation = self.toolbox.call(call).await?;
-            self.messages.push(Message { tool_call_id: Some(call.id.clone()), ..Message::new(Role::Tool, observation) });
+            self.messages.push(Message {
+                tool_call_id: Some(call.id.clone()),
+                ..Message::new(Role::Tool, observation)
+            });
         }
         Ok(false)
     }
@@ -225,7 +242,8 @@ impl Episode<'_> {
                 }
             }
         };
-        let (response, ()) = tokio::join!(self.tools.model.generate(request, events, self.cancel.clone()), pump);
+        let (response, ()) =
+            tokio::join!(self.tools.model.generate(request, events, self.cancel.clone()), pump);
         let response = response?;
         self.attempt.prompt_tokens += u64::from(response.prompt_tokens);
         self.attempt.generated_tokens += u64::from(response.generated_tokens);

@@ -49,7 +49,10 @@ impl Toolbox<'_> {
             "Edit" => files::edit(self.workspace, &arguments),
             "Glob" => files::glob(self.workspace, &arguments),
             "Bash" => bash::run(self, &arguments).await?,
-            other => Err(Refusal::new("UnknownTool", format!("there is no tool {other}; use Read, Write, Edit, Glob or Bash"))),
+            other => Err(Refusal::new(
+                "UnknownTool",
+                format!("there is no tool {other}; use Read, Write, Edit, Glob or Bash"),
+            )),
         };
         Ok(answer.unwrap_or_else(|refusal| refusal.0))
     }
@@ -76,11 +79,15 @@ impl Arguments<'_> {
             Some(value) => value,
         };
         let number = match value {
-            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64)),
+            Value::Number(number) => {
+                number.as_u64().or_else(|| number.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64))
+            }
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.map(Some).ok_or_else(|| Refusal::new("InvalidArgument", format!("`{name}` must be a whole number")))
+        number
+            .map(Some)
+            .ok_or_else(|| Refusal::new("InvalidArgument", format!("`{name}` must be a whole number")))
     }
 
     /// A truth value; missing is false.
@@ -180,7 +187,9 @@ mod tests {
     fn the_five_tools_have_the_names_and_parameters_of_training() {
         let shape: Vec<(String, Vec<String>)> = offered()
             .into_iter()
-            .map(|tool| (tool.name, tool.parameters["properties"].as_object().unwrap().keys().cloned().collect()))
+            .map(|tool| {
+                (tool.name, tool.parameters["properties"].as_object().unwrap().keys().cloned().collect())
+            })
             .collect();
         let expected = [
             ("Read", vec!["file_path", "offset", "limit"]),
