@@ -12,7 +12,9 @@ demo: build tools
 	cargo run --quiet $(CARGO_FLAGS) --package tests --bin demo
 
 test: lint models
-	cargo test $(CARGO_FLAGS) --workspace
+	cargo test $(CARGO_FLAGS) --workspace --exclude tests
+	# One at a time: each has an engine of its own, which takes every core.
+	RUST_TEST_THREADS=1 cargo test $(CARGO_FLAGS) --package tests
 
 setup:
 	.ci/setup

@@ -16,7 +16,8 @@ pub fn write(name: &str, figures: Value) {
 }
 
 fn commit() -> String {
-    let output = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(repository()).output();
+    let output =
+        Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(repository()).output();
     output.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()
 }
 

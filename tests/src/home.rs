@@ -8,7 +8,8 @@ use tempfile::TempDir;
 pub fn models() -> PathBuf {
     let home = std::env::var_os("TADPOLE_HOME").map(PathBuf::from).unwrap_or_else(|| {
         let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-        data.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share")).join("tadpole")
+        data.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share"))
+            .join("tadpole")
     });
     home.join("models")
 }

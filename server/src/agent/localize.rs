@@ -76,6 +76,8 @@ struct File {
     language: Language,
     source: String,
     functions: Vec<Function>,
+    /// Functions that belong to tests among the code, which may not be changed.
+    fixed: BTreeSet<usize>,
     is_test: bool,
 }
 
@@ -99,6 +101,9 @@ pub fn localize(problem: &Problem) -> (Vec<Suspect>, FailingTest) {
             suspects.extend(lines_around(&files[*file], *line, weight::FRAME));
             continue;
         };
+        if files[*file].fixed.contains(&function) {
+            continue;
+        }
         let score = if innermost { weight::INNERMOST } else { weight::FRAME };
         innermost = false;
         from_trace.entry((*file, function)).or_insert(score);
@@ -129,7 +134,8 @@ pub fn localize(problem: &Problem) -> (Vec<Suspect>, FailingTest) {
             {
                 score += weight::FOCUS;
             }
-            if score > 0.0 && function.range.len() <= LONGEST && !holds_another(file, index) {
+            let may_change = function.range.len() <= LONGEST && !file.fixed.contains(&index);
+            if score > 0.0 && may_change && !holds_another(file, index) {
                 suspects.push(suspect(file, function, score));
             }
         }
@@ -170,9 +176,27 @@ fn files(problem: &Problem) -> Vec<File> {
         let bytes = problem.snapshot.read(path).ok().filter(|bytes| bytes.len() <= LARGEST_FILE)?;
         let source = std::str::from_utf8(&bytes).ok()?.to_owned();
         let functions = syntax::functions(language, &source);
-        Some(File { path: path.clone(), language, source, functions, is_test })
+        let fixed = if problem.policy.tests {
+            BTreeSet::new()
+        } else {
+            of_tests(language, path, &source, &functions)
+        };
+        Some(File { path: path.clone(), language, source, functions, fixed, is_test })
     };
     paths.filter_map(file).collect()
+}
+
+/// Tests among the code, as Rust's are, and what only they use.
+fn of_tests(language: Language, path: &Path, source: &str, functions: &[Function]) -> BTreeSet<usize> {
+    if language != Language::Rust {
+        return BTreeSet::new();
+    }
+    let tests = syntax::tests(language, path, source);
+    let belongs = |it: &Function| {
+        let scope = it.qualified_name.split("::").next().unwrap_or_default();
+        matches!(scope, "tests" | "test") || tests.iter().any(|test| it.range.end == test.range.end)
+    };
+    functions.iter().enumerate().filter(|(_, it)| belongs(it)).map(|(index, _)| index).collect()
 }
 
 fn suspect(file: &File, function: &Function, score: f32) -> Suspect {
@@ -353,7 +377,9 @@ fn names_module(imports: &[String], path: &Path) -> bool {
 /// Functions that the test reaches by calls, with their scores. Where names collide, those in imported files win.
 fn called(files: &[File], test: &FailingTest, imported: &BTreeSet<usize>) -> BTreeMap<(usize, usize), f32> {
     let mut by_name: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
-    for (at, file) in files.iter().enumerate().filter(|(_, it)| !it.is_test) {
+    // What the test's own file has beside it, such as a helper, is on the way to the code.
+    let reached = |it: &File| !it.is_test || it.path == test.path;
+    for (at, file) in files.iter().enumerate().filter(|(_, it)| reached(it)) {
         for (index, function) in file.functions.iter().enumerate() {
             by_name.entry(&function.name).or_default().push((at, index));
             // Calling a class runs its constructor.
@@ -365,17 +391,21 @@ fn called(files: &[File], test: &FailingTest, imported: &BTreeSet<usize>) -> BTr
     }
     let mut scores = BTreeMap::new();
     let mut names: BTreeSet<String> = test.calls.iter().cloned().collect();
+    names.extend(test.calls.iter().filter_map(|name| implied(name)));
     let mut score = weight::CALLED;
     for _ in 0..DEPTH {
         let mut next = BTreeSet::new();
         for name in &names {
             let all = by_name.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
-            let near: Vec<_> = all.iter().filter(|(at, _)| imported.contains(at)).collect();
+            let near = |at: &usize| imported.contains(at) || files[*at].path == test.path;
+            let near: Vec<_> = all.iter().filter(|(at, _)| near(at)).collect();
             let chosen = if near.is_empty() { all.iter().collect() } else { near };
             for key in chosen {
                 if !scores.contains_key(key) {
                     scores.insert(*key, score);
-                    next.extend(files[key.0].functions[key.1].calls.iter().cloned());
+                    let calls = &files[key.0].functions[key.1].calls;
+                    next.extend(calls.iter().cloned());
+                    next.extend(calls.iter().filter_map(|name| implied(name)));
                 }
             }
         }
@@ -383,6 +413,18 @@ fn called(files: &[File], test: &FailingTest, imported: &BTreeSet<usize>) -> BTr
         score /= 2.0;
     }
     scores
+}
+
+/// The method that a call runs under another name.
+fn implied(called: &str) -> Option<String> {
+    match called {
+        "parse" => Some("from_str".to_owned()),
+        "to_string" | "format" | "println" => Some("fmt".to_owned()),
+        "len" | "str" | "repr" | "iter" | "next" | "bool" | "int" | "float" | "hash" | "abs" | "round" => {
+            Some(format!("__{called}__"))
+        }
+        _ => None,
+    }
 }
 
 /// The failure as the model shall see it.

@@ -22,6 +22,12 @@ fn called<'a>(language: Language, node: Node<'_>, source: &'a str) -> Option<&'a
     let target = match (language, node.kind()) {
         (Language::Python, "call") | (_, "call_expression") => node.child_by_field_name("function")?,
         (_, "new_expression") => node.child_by_field_name("constructor")?,
+        // What stands inside a macro (`assert_eq!(area(s), 4)`) is not parsed: a name before parentheses is a call.
+        (Language::Rust, "identifier") => {
+            let arguments = node.next_sibling().filter(|it| it.kind() == "token_tree")?;
+            let inside = node.parent().is_some_and(|it| it.kind() == "token_tree");
+            return (inside && text(arguments, source).starts_with('(')).then(|| text(node, source));
+        }
         _ => return None,
     };
     match target.kind() {
