@@ -94,16 +94,21 @@ pub(super) fn watch(file: &Path) {
     let Ok(opened) = opened else { return };
     NEXT_LEVEL.store(opened.into_raw_fd(), Ordering::Relaxed);
     let handler: extern "C" fn(libc::c_int) = on_illegal_instruction;
-    // SAFETY: the handler calls only `write` and `_exit`, which are async-signal-safe (POSIX.1, signal-safety(7)).
+    // SAFETY: the handler calls only `pause`, `write` and `_exit`, which are async-signal-safe (POSIX.1, signal-safety(7)).
     unsafe { libc::signal(libc::SIGILL, handler as libc::sighandler_t) };
 }
 
 extern "C" fn on_illegal_instruction(_: libc::c_int) {
     const MESSAGE: &[u8] =
         b"this machine refuses a CPU instruction that it names; plainer kernels are used from now on\n";
-    // SAFETY: both are async-signal-safe; the buffers are constant and the descriptor stays open for the life of the process.
+    // SAFETY: all are async-signal-safe; the buffers are constant and the descriptor stays open for the life of the process.
     unsafe {
-        libc::write(NEXT_LEVEL.load(Ordering::Relaxed), b"x".as_ptr().cast(), 1);
+        let file = NEXT_LEVEL.swap(-1, Ordering::Relaxed);
+        while file < 0 {
+            // Another thread is at it: several compute at once, and each refused instruction is one level only once.
+            libc::pause();
+        }
+        libc::write(file, b"x".as_ptr().cast(), 1);
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(ILLEGAL);
     }
