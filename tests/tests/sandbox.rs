@@ -294,3 +294,27 @@ async fn what_is_bound_read_only_stays_so_within_the_workspace() {
     assert_eq!(std::fs::read_to_string(cage.path("venv/lib")).unwrap(), "1");
     assert!(Path::new(&cage.path("work/y")).exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_at_any_moment_of_the_start_leaves_nothing() {
+    let cage = Cage::new();
+    let mark = cage.path("work");
+    let mark = mark.as_os_str().as_encoded_bytes();
+    for moment in 0..60 {
+        let cancel = CancellationToken::new();
+        let later = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_micros(moment * 250)).await;
+            later.cancel();
+        });
+        let command = cage.command(&["sleep", "60"]);
+        let ended = cage.sandbox.run(&command, &cancel);
+        tokio::time::timeout(Duration::from_secs(5), ended).await.expect("it ends at once").unwrap();
+    }
+    let left = || tests::home::processes(|command, _| command.windows(mark.len()).any(|it| it == mark));
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while !left().is_empty() && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(left(), Vec::<i32>::new());
+}

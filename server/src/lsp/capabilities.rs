@@ -60,7 +60,8 @@ impl Client {
         Self {
             encoding: Encoding::negotiate(general.and_then(|it| it.position_encodings.as_deref())),
             apply_edit: workspace.and_then(|it| it.apply_edit) == Some(true),
-            document_changes: edit.and_then(|it| it.document_changes) == Some(true),
+            // Operations on files come only in `documentChanges`, so naming one (as Neovim does) says both.
+            document_changes: edit.and_then(|it| it.document_changes) == Some(true) || !operations.is_empty(),
             create_files: operations.contains(&ResourceOperationKind::Create),
             delete_files: operations.contains(&ResourceOperationKind::Delete),
             annotations: edit.is_some_and(|it| it.change_annotation_support.is_some())
@@ -134,6 +135,13 @@ mod tests {
         let client = client(json!({}));
         assert!(!client.apply_edit && !client.progress && !client.annotations && !client.pull_diagnostics);
         assert_eq!(client.encoding, Encoding::Utf16);
+    }
+
+    #[test]
+    fn operations_on_files_come_only_in_versioned_edits() {
+        let edit = json!({ "workspaceEdit": { "resourceOperations": ["create"] } });
+        assert!(client(json!({ "workspace": edit })).document_changes);
+        assert!(!client(json!({ "workspace": { "workspaceEdit": {} } })).document_changes);
     }
 
     #[test]

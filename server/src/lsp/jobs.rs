@@ -106,6 +106,8 @@ impl Command {
         let given = arguments.unwrap_or_default().into_iter().next().unwrap_or(Value::Null);
         let given: Arguments = match given {
             Value::Null => Arguments::default(),
+            // What an empty table of Lua is sent as.
+            Value::Array(none) if none.is_empty() => Arguments::default(),
             given => {
                 serde_json::from_value(given).map_err(|error| format!("{name}: wrong arguments: {error}"))?
             }

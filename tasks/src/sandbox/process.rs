@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
 use tokio::sync::oneshot;
 
 use super::output::HeadTail;
@@ -79,8 +79,7 @@ fn run(
     let stderr = child.stderr.take().map(|pipe| reader(pipe, Stream::Stderr, limits.output, sink));
     let stopped = watch(&child, limits, writable, alive, started);
     if stopped.is_some() {
-        // It may have ended by itself meanwhile, which is as good.
-        let _ = child.kill();
+        kill(&mut child);
     }
     let status = child.wait().map_err(failed)?;
     let collect =
@@ -153,6 +152,19 @@ fn watch(
     }
 }
 
+/// Ends bubblewrap and the process namespace. It may have ended by itself meanwhile, which is as good.
+fn kill(child: &mut Child) {
+    let id = Pid::from_child(child);
+    // Killed in its first milliseconds, bubblewrap would leave a child that waits for it and has not yet asked to die with
+    // it. Stopped, it starts nothing more, and its child, the first process of the namespace, keeps its number.
+    let _ = kill_process(id, Signal::STOP);
+    let _ = waitid(WaitId::Pid(id), WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    for first in children(id.as_raw_nonzero().get()).into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process(first, Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
 fn exceeded(id: Pid, limits: &Limits, writable: &[PathBuf], free_before: &[u64]) -> Option<&'static str> {
     let processes = descendants(id);
     if processes.len() as u64 > limits.processes {
@@ -171,13 +183,17 @@ fn descendants(id: Pid) -> Vec<i32> {
     let mut next = 0;
     while let Some(&id) = found.get(next) {
         next += 1;
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{id}/task")) else { continue };
-        for task in tasks.flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
-        }
+        found.extend(children(id));
     }
     found
+}
+
+fn children(id: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|it| it.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Bytes of memory: `statm` counts shared pages for every process (quick, too high), `smaps_rollup` shares them out.
