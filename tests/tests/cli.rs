@@ -74,7 +74,7 @@ fn what_cannot_be_tried_ends_with_one_line_and_nothing_changed() {
         assert_eq!(sample.hash(), hash);
     }
     let sample = faulty();
-    for (path, says) in [("cart.py", "not a directory"), ("missing", "does not exist")] {
+    for (path, says) in [("cart.py", "not a directory"), ("missing", "No such file or directory")] {
         let ended = run(&mut fix(&home, &sample.path(path), &[]));
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.error().contains(says), "{ended:?}");
@@ -97,7 +97,7 @@ fn a_file_that_is_no_model_gets_one_clear_line() {
     let (home, sample) = (Home::new(), faulty());
     let whole = std::fs::read(model("smollm2-135m")).unwrap();
     let file = home.path().join("other.gguf");
-    for (bytes, says) in [(b"not a model".as_slice(), "GGUF"), (&whole[..whole.len() / 2], "truncated")] {
+    for (bytes, says) in [(b"not a model".as_slice(), "GGUF"), (&whole[..whole.len() / 2], "cut off")] {
         std::fs::write(&file, bytes).unwrap();
         let ended = run(fix(&home, &sample.root(), &[]).env("TADPOLE_MODEL", &file));
         assert_eq!(ended.code, Some(2), "{says}: {ended:?}");
