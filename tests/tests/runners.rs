@@ -166,6 +166,7 @@ fn rust() -> Sample {
         ),
         ("Cargo.lock", "version = 3\n\n[[package]]\nname = \"halves\"\nversion = \"0.1.0\"\n"),
         ("src/lib.rs", LIB),
+        ("src/main.rs", "fn main() {}\n\n#[test]\nfn starts() {}\n"),
         ("tests/whole.rs", "#[test]\nfn zero() {\n    assert_eq!(halves::half(0), 0);\n}\n"),
     ])
 }
@@ -174,14 +175,27 @@ async fn cargo(framework: Framework) {
     let sample = rust();
     let config = TestConfig { framework: Some(framework), ..TestConfig::default() };
     let bench = Bench::new(&sample, &config);
-    let all = ["halves::tests::even", "halves::tests::odd", "halves::tests::slow", "halves::whole::zero"];
+    // The program has the library's name.
+    let all = [
+        "halves::bin/halves::starts",
+        "halves::tests::even",
+        "halves::tests::odd",
+        "halves::tests::slow",
+        "halves::whole::zero",
+    ];
     assert_eq!(bench.list().await, all);
     let run = bench.all().await;
-    let expected = BTreeMap::from([(all[0], Passed), (all[1], Failed), (all[2], Skipped), (all[3], Passed)]);
+    let expected = BTreeMap::from([
+        (all[0], Passed),
+        (all[1], Passed),
+        (all[2], Failed),
+        (all[3], Skipped),
+        (all[4], Passed),
+    ]);
     assert_eq!(outcomes(&run), expected, "{run:?}");
-    assert_eq!(line(&run, all[1]), Some(("src/lib.rs".to_owned(), 14)));
-    let chosen = bench.only(&[all[3]]).await;
-    assert_eq!(outcomes(&chosen), BTreeMap::from([(all[3], Passed)]));
+    assert_eq!(line(&run, all[2]), Some(("src/lib.rs".to_owned(), 14)));
+    let chosen = bench.only(&[all[4]]).await;
+    assert_eq!(outcomes(&chosen), BTreeMap::from([(all[4], Passed)]));
     sample.write("src/lib.rs", &LIB.replace("x / 2", "x / \"2\""));
     let bench = Bench::new(&sample, &config);
     let broken = bench.all().await;

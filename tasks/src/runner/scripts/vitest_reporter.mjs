@@ -31,6 +31,7 @@ const OUTCOMES = { passed: "passed", pass: "passed", failed: "failed", fail: "fa
 
 export default class Reporter {
   #modern = false;
+  #broken = new Set();
 
   onTestModuleCollected(module) {
     this.#modern = true;
@@ -53,13 +54,17 @@ export default class Reporter {
     write("finished", { id: this.#id(test), outcome, message: describe(errors), ...place(errors) });
   }
 
+  // Called at the end for all modules too, as one that could not be loaded has no end of its own.
   onTestModuleEnd(module) {
     const errors = module.errors();
-    if (errors.length) write("broken", { id: file(module.moduleId), message: describe(errors), ...place(errors) });
+    if (!errors.length || this.#broken.has(module.moduleId)) return;
+    this.#broken.add(module.moduleId);
+    write("broken", { id: file(module.moduleId), message: describe(errors), ...place(errors) });
   }
 
   onTestRunEnd(modules, errors) {
     this.#modern = true;
+    modules.forEach((module) => this.onTestModuleEnd(module));
     if (errors.length) write("broken", { id: "", message: describe(errors), ...place(errors) });
     write("end");
   }
