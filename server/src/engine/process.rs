@@ -16,6 +16,9 @@ use super::worker::{self, Incoming, Options};
 use super::{client, kernels, memory};
 use crate::model::{Event, ModelError, registry};
 
+/// How far the process stands back behind what a person works with.
+const NICENESS: i32 = 5;
+
 /// What the process is started with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -40,6 +43,8 @@ struct State {
 
 /// Runs the process to its end.
 pub fn run(settings: Settings) -> ExitCode {
+    // It takes every core; the editor and the language server go first. Where that is refused, it runs as it is.
+    let _ = rustix::process::nice(NICENESS);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&error),

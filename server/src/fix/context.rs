@@ -29,6 +29,8 @@ pub struct Context {
     trusted_for_this_run: Mutex<BTreeSet<PathBuf>>,
     sandbox: OnceCell<Arc<Sandbox>>,
     model: OnceCell<Arc<dyn Model>>,
+    /// The last answer of [`Context::model_obstacle`], and what it was given for.
+    obstacle: Mutex<Option<(registry::State, Option<String>)>>,
 }
 
 impl Context {
@@ -47,6 +49,7 @@ impl Context {
             trusted_for_this_run: Mutex::default(),
             sandbox: OnceCell::new(),
             model: OnceCell::new(),
+            obstacle: Mutex::default(),
         })
     }
 
@@ -127,12 +130,20 @@ impl Context {
         }
     }
 
-    /// Why no model can be used now, if so. Looks at files, loads nothing.
+    /// Why no model can be used now, if so. Looks at files, loads nothing; a file is read again only when it has changed, as
+    /// this is asked for with every code action.
     pub fn model_obstacle(&self) -> Option<String> {
         if self.config.endpoint.is_some() {
             return None;
         }
-        registry::installed(&self.home, self.config.model.as_deref()).err().map(|error| error.to_string())
+        let configured = self.config.model.as_deref();
+        let state = registry::state(&self.home, configured);
+        let mut known = self.obstacle.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(of, _)| *of != state) {
+            let obstacle = registry::installed(&self.home, configured).err().map(|error| error.to_string());
+            *known = Some((state, obstacle));
+        }
+        known.as_ref().and_then(|(_, obstacle)| obstacle.clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The models that Tadpole knows, which of them are installed, and which one is in force.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
@@ -185,6 +186,17 @@ pub fn installed(home: &Home, configured: Option<&str>) -> Result<Installed, Mod
         Err(error) if !Path::new(&name).exists() => Err(error),
         Err(_) => file(Path::new(&name)),
     }
+}
+
+/// What [`installed`] depends on: the model that is chosen, and the length and time of its file.
+pub type State = (String, Option<(u64, SystemTime)>);
+
+/// The present [`State`], at the cost of a look at two files.
+pub fn state(home: &Home, configured: Option<&str>) -> State {
+    let name = chosen(home, configured);
+    let path = entry(&name).map_or_else(|_| PathBuf::from(&name), |entry| path(home, &entry));
+    let data = std::fs::metadata(path).and_then(|it| Ok((it.len(), it.modified()?))).ok();
+    (name, data)
 }
 
 /// A GGUF file that the registry does not know.

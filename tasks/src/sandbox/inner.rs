@@ -21,6 +21,9 @@ type Failure = Box<dyn std::error::Error>;
 const SETUP_FAILED: i32 = 126;
 const CANNOT_EXECUTE: i32 = 127;
 
+/// How far commands stand back behind what a person works with.
+const NICENESS: i32 = 5;
+
 struct Policy {
     file_size: u64,
     processes: u64,
@@ -33,6 +36,8 @@ pub(super) fn main(args: &[OsString]) -> ! {
     if args.first().is_some_and(|it| it == super::probe::FLAG) {
         super::probe::inside(&args[1..]);
     }
+    // The editor and the language server go first. Where that is refused, it runs as it is.
+    let _ = rustix::process::nice(NICENESS);
     let confined = parse(args).and_then(|policy| confine(&policy).map(|()| policy));
     let policy = match confined {
         Ok(policy) => policy,

@@ -27,7 +27,7 @@ fn main() {
             bug.kind,
             solved(&greedy),
             solved(&sampled),
-            sampled["samples"],
+            sampled["samples"].as_u64().unwrap_or(0),
             sampled["seconds"].as_f64().unwrap_or(f64::NAN)
         );
         cases.push(json!({ "bug": bug.name, "kind": bug.kind, "greedy": greedy, "sampled": sampled }));
