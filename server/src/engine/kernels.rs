@@ -104,9 +104,11 @@ extern "C" fn on_illegal_instruction(_: libc::c_int) {
     // SAFETY: all are async-signal-safe; the buffers are constant and the descriptor stays open for the life of the process.
     unsafe {
         let file = NEXT_LEVEL.swap(-1, Ordering::Relaxed);
-        while file < 0 {
-            // Another thread is at it: several compute at once, and each refused instruction is one level only once.
-            libc::pause();
+        if file < 0 {
+            // Another thread is at it, as several compute at once: one refused instruction is one level.
+            loop {
+                libc::pause();
+            }
         }
         libc::write(file, b"x".as_ptr().cast(), 1);
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());

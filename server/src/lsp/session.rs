@@ -84,7 +84,7 @@ pub enum Event {
 /// What a job achieved.
 pub enum Done {
     /// A fix, or none.
-    Fix(Finished),
+    Fix(Box<Finished>),
     /// How many tests passed and how many did not.
     Run { passed: usize, failed: usize },
 }
@@ -465,7 +465,7 @@ impl Session {
                 let outcome = if failed == 0 { "passed" } else { "failed_tests" };
                 self.finish(&job, outcome, format!("{passed} passed, {failed} failed"), None);
             }
-            Ok(Done::Fix(finished)) => self.fixed(job, finished),
+            Ok(Done::Fix(finished)) => self.fixed(job, *finished),
             Err(FixError::Cancelled) => {
                 self.finish(&job, "cancelled", "cancelled; nothing was changed".into(), None)
             }
@@ -635,7 +635,7 @@ impl Background {
             policy: self.settings.edit.map(EditPolicy::from),
             samples: self.settings.samples,
         };
-        fix::fix(&self.context, request, progress, cancel).await.map(Done::Fix)
+        fix::fix(&self.context, request, progress, cancel).await.map(Box::new).map(Done::Fix)
     }
 
     async fn run_test(
