@@ -129,7 +129,7 @@ impl Repairing<'_> {
         let prompt = pump(received, finished, progress, &name);
         let judge = self.judge(at, sequences, &stop);
         let (response, prompt_tokens, judged) = tokio::join!(generation, prompt, judge);
-        judged?;
+        let judged = judged?;
         match response {
             Ok(response) => {
                 self.attempt.prompt_tokens += u64::from(response.prompt_tokens);
@@ -139,8 +139,7 @@ impl Repairing<'_> {
             // Stopped by ourselves, as the fault is mended.
             Err(ModelError::Cancelled) if self.attempt.solved().is_some() => {
                 self.attempt.prompt_tokens += u64::from(prompt_tokens);
-                let tokens = self.attempt.rollouts.iter().rev().take(count).map(|it| it.tokens.len() as u64);
-                self.attempt.generated_tokens += tokens.sum::<u64>();
+                self.attempt.generated_tokens += judged;
                 Ok(())
             }
             Err(ModelError::TooLong { .. }) => {
@@ -183,13 +182,16 @@ impl Repairing<'_> {
         }
     }
 
+    /// Tests answers as they come, up to the first verified one; the tokens of those that were taken.
     async fn judge(
         &mut self,
         at: usize,
         mut sequences: mpsc::UnboundedReceiver<Sequence>,
         stop: &CancellationToken,
-    ) -> Result<(), AgentError> {
+    ) -> Result<u64, AgentError> {
+        let mut tokens = 0;
         while let Some(sequence) = sequences.recv().await {
+            tokens += u64::from(sequence.generated_tokens);
             let patch = self.candidate(at, &sequence.text);
             let verdict = match patch {
                 Some(patch) => {
@@ -207,7 +209,7 @@ impl Repairing<'_> {
                 break;
             }
         }
-        Ok(())
+        Ok(tokens)
     }
 
     /// The patch of an answer, unless it is no code, changes nothing, or was tested already.

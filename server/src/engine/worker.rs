@@ -444,6 +444,7 @@ impl Worker<'_> {
                 text: parsed.text,
                 reasoning: parsed.reasoning,
                 tool_calls: parsed.tool_calls,
+                generated_tokens: u32::try_from(sample.tokens.len()).unwrap_or(u32::MAX),
                 tokens: sample.tokens,
                 finish: if called { Finish::ToolCalls } else { finish },
             };

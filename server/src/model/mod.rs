@@ -177,6 +177,8 @@ pub struct Sequence {
     pub tool_calls: Vec<ToolCall>,
     /// What was sampled; empty where the endpoint does not say.
     pub tokens: Vec<Token>,
+    /// How many were sampled, also where the endpoint does not name them.
+    pub generated_tokens: u32,
     /// Why it ended.
     pub finish: Finish,
 }

@@ -32,7 +32,6 @@ pub struct Endpoint {
 struct Sampled {
     sequence: Sequence,
     prompt_tokens: u32,
-    generated_tokens: u32,
 }
 
 impl Endpoint {
@@ -221,9 +220,10 @@ impl Stream {
             reasoning: if self.reasoning.is_empty() { parsed.reasoning } else { self.reasoning },
             tool_calls: parsed.tool_calls,
             tokens: Vec::<Token>::new(),
+            generated_tokens: self.generated_tokens,
             finish,
         };
-        Sampled { sequence, prompt_tokens: self.prompt_tokens, generated_tokens: self.generated_tokens }
+        Sampled { sequence, prompt_tokens: self.prompt_tokens }
     }
 }
 
@@ -271,7 +271,9 @@ impl Model for Endpoint {
             let Some((index, sampled)) = next else { break };
             let sampled = sampled?;
             prompt_tokens = prompt_tokens.max(sampled.prompt_tokens);
-            generated_tokens += sampled.generated_tokens;
+            generated_tokens += sampled.sequence.generated_tokens;
+            // Known only now; whoever stops at the first good answer still learns it.
+            let _ = events.send(Event::Prompt { done: prompt_tokens, total: prompt_tokens }).await;
             let _ = events.send(Event::Finished { index, sequence: sampled.sequence.clone() }).await;
             sequences[index] = Some(sampled.sequence);
         }
