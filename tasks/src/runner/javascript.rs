@@ -35,7 +35,13 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
     let mut args = argv([program.clone()]);
     let script = match run.project.framework {
         Framework::Vitest => {
-            args.push(package(run, "vitest", "vitest.mjs")?);
+            let vitest = package(run, "vitest", "vitest.mjs")?;
+            let in_place = loads_config_in_place(Path::new(&vitest));
+            args.push(vitest);
+            if in_place {
+                // Otherwise the configuration is bundled into `node_modules`, where nothing can be written.
+                args.extend(argv(["--configLoader=runner"]));
+            }
             args.extend(argv(["run".to_owned(), format!("--reporter={SCRIPTS}/{}", VITEST.0)]));
             args.extend(argv(["--no-color", "--passWithNoTests"]));
             VITEST
@@ -95,6 +101,15 @@ fn package(run: &Run<'_>, name: &str, script: &str) -> Result<OsString, RunError
             project.display()
         ))
     })
+}
+
+/// Whether this vitest can load its configuration without writing it anywhere: from 3.2 on.
+fn loads_config_in_place(script: &Path) -> bool {
+    let manifest = std::fs::read_to_string(script.with_file_name("package.json")).unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap_or_default();
+    let mut parts =
+        manifest["version"].as_str().unwrap_or_default().split('.').map(|it| it.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (3_u32, 2_u32)
 }
 
 /// Arguments that choose files and, for a few tests, their names.
