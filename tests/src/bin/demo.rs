@@ -10,7 +10,7 @@ use tests::{tadpole, tool};
 const CASES: [(&str, &str, &str); 4] = [
     ("python", "period-days", "python3"),
     ("rust", "short-fraction", "cargo"),
-    ("typescript", "column-after-z", "node"),
+    ("typescript", "range-first-row", "node"),
     ("go", "scale-factor", "go"),
 ];
 
