@@ -1,6 +1,7 @@
 //! Data directories for tests.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -84,4 +85,24 @@ pub fn processes(wanted: impl Fn(&[u8], &[u8]) -> bool) -> Vec<i32> {
         }
     }
     found
+}
+
+/// Ids of the processes whose command line names `path`: the sandboxes of a repository.
+pub fn processes_of(path: &Path) -> Vec<i32> {
+    let mark = path.as_os_str().as_encoded_bytes();
+    processes(|command, _| command.windows(mark.len()).any(|it| it == mark))
+}
+
+/// Waits until `holds`, at most for `limit`; whether it did.
+pub fn wait_until(limit: Duration, holds: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -69,6 +69,21 @@ impl Sample {
         sample
     }
 
+    /// A small Python project with one fault that a small model mends.
+    pub fn cart() -> Self {
+        Self::of(&[
+            (
+                "cart.py",
+                "def total(prices):\n    \"\"\"The sum of all prices.\"\"\"\n    result = 0\n    for price in prices:\n        result -= price\n    return result\n",
+            ),
+            (
+                "tests/test_cart.py",
+                "from cart import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n\n\ndef test_nothing():\n    assert total([]) == 0\n",
+            ),
+            ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = [\".\"]\n"),
+        ])
+    }
+
     pub fn root(&self) -> PathBuf {
         self.dir.path().canonicalize().unwrap()
     }

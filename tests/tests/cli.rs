@@ -7,29 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tests::cli::{command, fix, run};
-use tests::home::{Home, model, processes};
+use tests::home::{Home, model, processes_of, wait_until};
 use tests::sample::Sample;
-
-const PROJECT: (&str, &str) = ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = [\".\"]\n");
-
-/// One fault that a small model mends.
-fn faulty() -> Sample {
-    Sample::of(&[
-        (
-            "cart.py",
-            "def total(prices):\n    \"\"\"The sum of all prices.\"\"\"\n    result = 0\n    for price in prices:\n        result -= price\n    return result\n",
-        ),
-        (
-            "tests/test_cart.py",
-            "from cart import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n\n\ndef test_nothing():\n    assert total([]) == 0\n",
-        ),
-        PROJECT,
-    ])
-}
 
 #[test]
 fn a_fix_is_printed_and_applied_only_when_asked() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     let hash = sample.hash();
     let ended = run(&mut fix(&home, &sample.root(), &[]));
     let report = ended.json();
@@ -59,7 +42,7 @@ fn what_cannot_be_tried_ends_with_one_line_and_nothing_changed() {
     let home = Home::new();
     let cases: [(Sample, &[&str], &str); 3] = [
         (
-            faulty(),
+            Sample::cart(),
             &["--test", "tests/test_cart.py::test_totl"],
             "did you mean tests/test_cart.py::test_total",
         ),
@@ -73,7 +56,7 @@ fn what_cannot_be_tried_ends_with_one_line_and_nothing_changed() {
         assert!(ended.error().contains(says), "{says}: {ended:?}");
         assert_eq!(sample.hash(), hash);
     }
-    let sample = faulty();
+    let sample = Sample::cart();
     for (path, says) in [("cart.py", "not a directory"), ("missing", "No such file or directory")] {
         let ended = run(&mut fix(&home, &sample.path(path), &[]));
         assert_eq!(ended.code, Some(2), "{ended:?}");
@@ -86,7 +69,7 @@ fn what_cannot_be_tried_ends_with_one_line_and_nothing_changed() {
 
 #[test]
 fn without_a_model_the_next_step_is_named() {
-    let (home, sample) = (Home::without_models(), faulty());
+    let (home, sample) = (Home::without_models(), Sample::cart());
     let ended = run(&mut fix(&home, &sample.root(), &[]));
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.error().contains("tadpole models pull"), "{ended:?}");
@@ -94,7 +77,7 @@ fn without_a_model_the_next_step_is_named() {
 
 #[test]
 fn a_file_that_is_no_model_gets_one_clear_line() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     let whole = std::fs::read(model("smollm2-135m")).unwrap();
     let file = home.path().join("other.gguf");
     for (bytes, says) in [(b"not a model".as_slice(), "GGUF"), (&whole[..whole.len() / 2], "cut off")] {
@@ -107,7 +90,7 @@ fn a_file_that_is_no_model_gets_one_clear_line() {
 
 #[test]
 fn a_model_that_does_not_fit_into_memory_is_refused() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     let whole = fix(&home, &sample.root(), &[]);
     let mut limited = Command::new("sh");
     limited
@@ -122,7 +105,7 @@ fn a_model_that_does_not_fit_into_memory_is_refused() {
 
 #[test]
 fn a_syntax_error_is_mended_or_honestly_left() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     sample.write(
         "cart.py",
         &sample
@@ -144,7 +127,7 @@ fn a_syntax_error_is_mended_or_honestly_left() {
 
 #[test]
 fn a_flaky_test_is_told_apart_and_a_hanging_one_is_ended() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     sample.write("cart.py", &sample.read("cart.py").replace("-=", "+="));
     // It fails in the first run only.
     let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() + 4.0;
@@ -159,7 +142,7 @@ fn a_flaky_test_is_told_apart_and_a_hanging_one_is_ended() {
     let note = report["note"].as_str().unwrap_or_default();
     assert!(note.contains("flaky") && note.contains("tests/test_flaky.py::test_now_and_then"), "{report}");
     assert_eq!(sample.hash(), hash);
-    let hanging = faulty();
+    let hanging = Sample::cart();
     hanging.write("cart.py", "def total(prices):\n    while prices:\n        pass\n    return 0\n");
     hanging.write(".tadpole.toml", "[tests]\ntimeout_seconds = 8\n");
     let hash = hanging.hash();
@@ -173,8 +156,8 @@ fn a_flaky_test_is_told_apart_and_a_hanging_one_is_ended() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_read_all_the_same() {
-    let (home, sample) = (Home::new(), faulty());
-    let files: Vec<_> = walkdir(&sample);
+    let (home, sample) = (Home::new(), Sample::cart());
+    let files: Vec<_> = everything(&sample);
     for path in &files {
         let mode = if path.is_dir() { 0o555 } else { 0o444 };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -188,7 +171,7 @@ fn a_directory_that_cannot_be_written_is_read_all_the_same() {
     }
 }
 
-fn walkdir(sample: &Sample) -> Vec<std::path::PathBuf> {
+fn everything(sample: &Sample) -> Vec<std::path::PathBuf> {
     ["cart.py", "tests/test_cart.py", "tests", "pyproject.toml", ""]
         .iter()
         .map(|it| sample.path(it))
@@ -197,39 +180,28 @@ fn walkdir(sample: &Sample) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn an_interrupt_stops_everything_within_a_second() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     sample.write("tests/test_cart.py", "import time\n\n\ndef test_slow():\n    time.sleep(60)\n");
     let hash = sample.hash();
     let child =
         fix(&home, &sample.root(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let root = sample.root();
-    let mark = root.as_os_str().as_encoded_bytes();
-    let sandboxed = || {
-        processes(|line, _| {
-            line.starts_with(b"/usr/bin/bwrap") && line.windows(mark.len()).any(|it| it == mark)
-        })
-    };
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while sandboxed().is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(!sandboxed().is_empty(), "the tests run");
+    let own = child.id() as i32;
+    let started = || processes_of(&sample.root()).into_iter().filter(|id| *id != own).collect::<Vec<_>>();
+    assert!(wait_until(Duration::from_secs(20), || !started().is_empty()), "the tests run");
     let interrupted = Instant::now();
     // SAFETY: a signal to a process of this test's own.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    unsafe { libc::kill(own, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
-    while !sandboxed().is_empty() && interrupted.elapsed() < Duration::from_secs(1) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(Duration::from_secs(1).saturating_sub(interrupted.elapsed()), || started().is_empty());
     assert!(interrupted.elapsed() < Duration::from_secs(1), "it took {:?}", interrupted.elapsed());
-    assert_eq!(sandboxed(), Vec::<i32>::new());
+    assert_eq!(started(), Vec::<i32>::new());
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(sample.hash(), hash);
 }
 
 #[test]
 fn an_engine_that_is_killed_is_started_once_more() {
-    let (home, sample) = (Home::new(), faulty());
+    let (home, sample) = (Home::new(), Sample::cart());
     // The kernels of this machine are settled first, so that only our own kill is seen below.
     assert_eq!(run(&mut fix(&home, &sample.root(), &[])).code, Some(0));
     let mut command = fix(&home, &sample.root(), &[]);

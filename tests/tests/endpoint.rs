@@ -50,20 +50,6 @@ impl Drop for Server {
     }
 }
 
-fn faulty() -> Sample {
-    Sample::of(&[
-        (
-            "cart.py",
-            "def total(prices):\n    result = 0\n    for price in prices:\n        result -= price\n    return result\n",
-        ),
-        (
-            "tests/test_cart.py",
-            "from cart import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n",
-        ),
-        ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = [\".\"]\n"),
-    ])
-}
-
 fn configure(home: &Home, port: u16) {
     let directory = home.path().join("config/tadpole");
     std::fs::create_dir_all(&directory).unwrap();
@@ -74,7 +60,7 @@ fn configure(home: &Home, port: u16) {
 #[test]
 fn a_fix_comes_from_another_server_without_an_engine() {
     let server = Server::start();
-    let (home, sample) = (Home::without_models(), faulty());
+    let (home, sample) = (Home::without_models(), Sample::cart());
     configure(&home, server.port);
     let ended = run(&mut fix(&home, &sample.root(), &[]));
     let report = ended.json();
@@ -89,7 +75,7 @@ fn a_fix_comes_from_another_server_without_an_engine() {
 
 #[test]
 fn a_server_that_is_not_there_gets_one_line() {
-    let (home, sample) = (Home::without_models(), faulty());
+    let (home, sample) = (Home::without_models(), Sample::cart());
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     configure(&home, port);
     let ended = run(&mut fix(&home, &sample.root(), &[]));

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tests::home::{Home, processes};
+use tests::home::{Home, processes_of, wait_until};
 use tests::lsp::{Client, capabilities, uri};
 use tests::sample::Sample;
 
@@ -86,22 +86,14 @@ fn progress_is_shown_and_a_cancel_stops_everything_within_a_second() {
     let status = client.command("tadpole.status", json!({}));
     assert_eq!(status["jobs"].as_array().unwrap().len(), 2, "{status}");
     assert_eq!(status["jobs"][1]["place"], 1);
-    let root = sample.root();
-    let mark = root.as_os_str().as_encoded_bytes();
-    let of_the_job = || processes(|command, _| command.windows(mark.len()).any(|it| it == mark));
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while of_the_job().is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(!of_the_job().is_empty(), "the tests run");
+    let of_the_job = || processes_of(&sample.root());
+    assert!(wait_until(Duration::from_secs(20), || !of_the_job().is_empty()), "the tests run");
     let cancelled = Instant::now();
     client.notify("window/workDoneProgress/cancel", json!({ "token": begin["params"]["token"] }));
     client.command("tadpole.cancel", second.clone());
     assert_eq!(client.finished(&job)["outcome"], "cancelled");
     assert_eq!(client.finished(&second)["outcome"], "cancelled");
-    while !of_the_job().is_empty() && cancelled.elapsed() < Duration::from_secs(1) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(Duration::from_secs(1).saturating_sub(cancelled.elapsed()), || of_the_job().is_empty());
     assert!(cancelled.elapsed() < Duration::from_secs(1), "it took {:?}", cancelled.elapsed());
     assert_eq!(of_the_job(), Vec::<i32>::new());
     assert_eq!(sample.hash(), hash);

@@ -298,8 +298,6 @@ async fn what_is_bound_read_only_stays_so_within_the_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_at_any_moment_of_the_start_leaves_nothing() {
     let cage = Cage::new();
-    let mark = cage.path("work");
-    let mark = mark.as_os_str().as_encoded_bytes();
     for moment in 0..60 {
         let cancel = CancellationToken::new();
         let later = cancel.clone();
@@ -311,10 +309,7 @@ async fn a_cancel_at_any_moment_of_the_start_leaves_nothing() {
         let ended = cage.sandbox.run(&command, &cancel);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("it ends at once").unwrap();
     }
-    let left = || tests::home::processes(|command, _| command.windows(mark.len()).any(|it| it == mark));
-    let deadline = Instant::now() + Duration::from_secs(1);
-    while !left().is_empty() && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let left = || tests::home::processes_of(&cage.path("work"));
+    tests::home::wait_until(Duration::from_secs(1), || left().is_empty());
     assert_eq!(left(), Vec::<i32>::new());
 }

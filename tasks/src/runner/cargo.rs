@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::command::{argv, selected};
+use super::command::{self, argv};
 use super::report::{self, Event};
-use super::{BUILD, Outcome, Run, RunError, Selection, TestId, TestRun, libtest};
+use super::{Outcome, Run, RunError, Selection, TestId, TestRun, libtest};
 use crate::sandbox::{Exit, Output};
 
 /// The least time that a build gets, as a first one builds all dependencies.
@@ -65,7 +65,7 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
         output: String::new(),
         elapsed: Duration::ZERO,
     };
-    let wanted = selected(selection).filter(|ids| ids.iter().all(|id| id.0 != BUILD));
+    let wanted = command::chosen(selection);
     match wanted {
         None => merge(run, &mut done, cargo_test(run, &[], &[], run.project.timeout).await?, &binaries),
         Some(ids) => {

@@ -132,6 +132,11 @@ pub(super) fn argv<T: Into<OsString>>(args: impl IntoIterator<Item = T>) -> Vec<
     args.into_iter().map(Into::into).collect()
 }
 
+/// Ids of a selection by which a framework can choose: none for all, and none where the build as a whole is among them.
+pub(super) fn chosen(selection: &Selection) -> Option<&[super::TestId]> {
+    selected(selection).filter(|ids| ids.iter().all(|id| id.0 != super::BUILD))
+}
+
 /// Ids of a selection, or none for all.
 pub(super) fn selected(selection: &Selection) -> Option<&[super::TestId]> {
     match selection {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::command::{argv, selected};
-use super::{BUILD, Outcome, Run, RunError, Selection, TestId, TestResult, TestRun, report};
+use super::command::{self, argv};
+use super::{Outcome, Run, RunError, Selection, TestId, TestResult, TestRun, report};
 use crate::sandbox::{Exit, Output};
 
 /// The least time that a run gets, as a first one builds the standard library's packages.
@@ -30,7 +30,7 @@ pub(super) async fn list(run: &Run<'_>) -> Result<Vec<TestId>, RunError> {
 
 pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun, RunError> {
     let module = module(run)?;
-    let wanted = selected(selection).filter(|ids| ids.iter().all(|id| id.0 != BUILD));
+    let wanted = command::chosen(selection);
     let (packages, pattern) = match wanted {
         None => (vec!["./...".to_owned()], String::new()),
         Some(ids) => chosen(run, ids),

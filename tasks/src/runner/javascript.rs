@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::command::{SCRIPTS, Script, argv, selected};
+use super::command::{self, SCRIPTS, Script, argv, selected};
 use super::{BUILD, Framework, Run, RunError, Selection, TestId, TestRun, report};
 use crate::sandbox::Exit;
 use crate::syntax::{self, Language};
@@ -115,7 +115,7 @@ fn loads_config_in_place(script: &Path) -> bool {
 /// Arguments that choose files and, for a few tests, their names.
 fn chosen(run: &Run<'_>, selection: &Selection) -> Vec<OsString> {
     let node = run.project.framework == Framework::Node;
-    let Some(ids) = selected(selection).filter(|ids| ids.iter().all(|id| id.0 != BUILD)) else {
+    let Some(ids) = command::chosen(selection) else {
         // Node's own search knows fewer names than people use, and none of TypeScript.
         return if node { argv(test_files(run)) } else { Vec::new() };
     };

@@ -7,9 +7,9 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::cargo::{self, Built};
-use super::command::{argv, selected};
+use super::command::{self, argv};
 use super::report;
-use super::{BUILD, Outcome, Run, RunError, Selection, TestId, TestResult, TestRun, libtest};
+use super::{Outcome, Run, RunError, Selection, TestId, TestResult, TestRun, libtest};
 use crate::sandbox::{Exit, Output};
 
 /// Share of a run's time that one test may take.
@@ -43,7 +43,7 @@ pub(super) async fn run(run: &Run<'_>, selection: &Selection) -> Result<TestRun,
     args.extend(argv(["--profile=tadpole", "--tool-config-file=tadpole:/tmp/nextest.toml"]));
     args.extend(argv(["--message-format=libtest-json-plus"]));
     args.extend(run.project.extra_args.iter().map(OsString::from));
-    let wanted = selected(selection).filter(|ids| ids.iter().all(|id| id.0 != BUILD));
+    let wanted = command::chosen(selection);
     if let Some(ids) = wanted {
         args.extend(argv(["-E".to_owned(), expression(ids)]));
     }
