@@ -1,5 +1,5 @@
 # `make demo` installs everything and fixes bugs in the sample repositories; `make test` runs all that CI runs.
-.PHONY: demo test setup build tools lint models bench-repair bench-lsp
+.PHONY: demo test setup build tools lint models bench-engine bench-lsp bench-repair
 
 CARGO_FLAGS := --release --locked
 MODEL := qwen2.5-coder-1.5b
@@ -32,5 +32,8 @@ lint: setup
 models: build tools
 	for model in $(TEST_MODELS); do $(TADPOLE) models pull $$model || exit 1; done
 
-bench-repair bench-lsp: models
+bench-engine: models
+	cargo bench --locked --package server --bench engine
+
+bench-lsp bench-repair: models
 	cargo run $(CARGO_FLAGS) --package tests --bin $@

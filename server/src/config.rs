@@ -7,6 +7,8 @@ use serde::Deserialize;
 use tasks::grade::EditPolicy;
 use tasks::runner::TestConfig;
 
+use crate::agent::edit::EditFormat;
+
 /// Name of the repository's file.
 pub const REPOSITORY_FILE: &str = ".tadpole.toml";
 
@@ -64,6 +66,8 @@ pub struct Config {
     pub samples: Option<usize>,
     /// What a patch may touch.
     pub edit: Option<Edit>,
+    /// How a model is asked for a change.
+    pub edit_format: EditFormat,
 }
 
 impl Config {

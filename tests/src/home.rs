@@ -48,6 +48,13 @@ impl Home {
         self.dir.path()
     }
 
+    /// Writes the person's configuration.
+    pub fn configure(&self, text: &str) {
+        let directory = self.path().join("config/tadpole");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("tadpole.toml"), text).unwrap();
+    }
+
     /// Process ids of the engines that serve this directory.
     pub fn engines(&self) -> Vec<i32> {
         let mark = self.path().as_os_str().as_encoded_bytes();

@@ -51,10 +51,7 @@ impl Drop for Server {
 }
 
 fn configure(home: &Home, port: u16) {
-    let directory = home.path().join("config/tadpole");
-    std::fs::create_dir_all(&directory).unwrap();
-    let text = format!("[endpoint]\nurl = \"http://127.0.0.1:{port}/v1\"\nmodel = \"coder\"\n");
-    std::fs::write(directory.join("tadpole.toml"), text).unwrap();
+    home.configure(&format!("[endpoint]\nurl = \"http://127.0.0.1:{port}/v1\"\nmodel = \"coder\"\n"));
 }
 
 #[test]

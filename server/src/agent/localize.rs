@@ -9,7 +9,7 @@ use regex::Regex;
 use tasks::grade::{FileKind, kind};
 use tasks::syntax::{self, Function, Language};
 
-use super::splice::Piece;
+use super::edit::Piece;
 use super::{Problem, prose};
 
 /// Largest source file that is looked at, in bytes.

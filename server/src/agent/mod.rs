@@ -1,11 +1,11 @@
 //! The coding agent: strategies that turn a problem into attempts. It never edits the user's files.
 
+pub mod edit;
 mod leaf;
 mod localize;
 mod prompt;
 pub mod prose;
 mod repair;
-mod splice;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use tasks::snapshot::Snapshot;
 use tasks::workspace::Pool;
 use tokio_util::sync::CancellationToken;
 
+use self::edit::EditFormat;
 use crate::model::{Event, Model, ModelError, ModelInfo, Token};
 
 /// What is to be solved.
@@ -63,6 +64,8 @@ pub struct Tools {
     pub pool: Pool,
     /// How many samples `repair` draws at most.
     pub samples: usize,
+    /// How `repair` asks for a change.
+    pub edit_format: EditFormat,
 }
 
 /// A step on the way, for people.

@@ -3,6 +3,7 @@
 
 use tasks::syntax::{self, Language};
 
+use super::edit::EditFormat;
 use super::localize::{self, FailingTest, Suspect};
 use super::{Problem, prose};
 use crate::model::{Message, Role};
@@ -19,8 +20,13 @@ const AROUND: usize = 1_200;
 const SYSTEM: &str = "You are an expert programmer. You fix bugs. You answer with code only.";
 
 /// The chat that asks for `suspect` to be written again.
-pub fn messages(problem: &Problem, test: &FailingTest, suspect: &Suspect) -> Vec<Message> {
-    let fence = name(suspect.language);
+pub fn messages(
+    problem: &Problem,
+    test: &FailingTest,
+    suspect: &Suspect,
+    format: EditFormat,
+) -> Vec<Message> {
+    let fence = fence(suspect.language);
     let mut text = String::new();
     if test.source.is_empty() {
         text += &format!("Problem:\n{}\n\n", prose::head(problem.statement.trim(), FAILURE));
@@ -39,26 +45,13 @@ pub fn messages(problem: &Problem, test: &FailingTest, suspect: &Suspect) -> Vec
     if !around.is_empty() {
         text += &format!("Part of {}:\n```{fence}\n{around}\n```\n\n", suspect.path.display());
     }
-    let piece = piece(suspect);
-    let path = suspect.path.display();
-    text += &match &suspect.piece.function {
-        Some(name) => format!(
-            "The bug is in this function `{name}` of {path}:\n```{fence}\n{piece}\n```\n\n\
-             Write the complete corrected function `{name}`."
-        ),
-        None => format!(
-            "The bug is in these lines of {path}:\n```{fence}\n{piece}\n```\n\nWrite these lines again, corrected."
-        ),
-    };
+    let path = suspect.path.display().to_string();
+    text += &format.ask(&path, &suspect.source, &suspect.piece, fence);
     vec![Message::new(Role::System, SYSTEM), Message::new(Role::User, text)]
 }
 
-/// What the answer starts with: a block of the suspect's language.
-pub fn prefill(language: Language) -> String {
-    format!("```{}\n", name(language))
-}
-
-fn name(language: Language) -> &'static str {
+/// A language's name after the marks of a block of code.
+pub fn fence(language: Language) -> &'static str {
     match language {
         Language::Python => "python",
         Language::Rust => "rust",
@@ -66,20 +59,6 @@ fn name(language: Language) -> &'static str {
         Language::TypeScript | Language::Tsx => "typescript",
         Language::Go => "go",
     }
-}
-
-/// The suspect's text, with its first line's indentation taken from all lines.
-fn piece(suspect: &Suspect) -> String {
-    let range = suspect.piece.range.clone();
-    let line_start = suspect.source[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    let margin = suspect.source[line_start..range.start].chars().take_while(|it| it.is_whitespace()).count();
-    let text = suspect.source.get(range).unwrap_or_default().replace("\r\n", "\n");
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default().to_owned();
-    lines.fold(first, |text, line| {
-        let own = line.len() - line.trim_start().len();
-        text + "\n" + line.get(margin.min(own)..).unwrap_or(line)
-    })
 }
 
 /// What the suspect needs to be understood: the head of the file (imports, constants), and of a method its

@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::localize::{self, FailingTest, Suspect};
-use super::splice::splice;
-use super::{AgentError, Attempt, Problem, Progress, Rollout, Strategy, Tools, prompt, prose, told};
+use super::{AgentError, Attempt, Problem, Progress, Rollout, Strategy, Tools, prompt, told};
 use crate::model::{Event, ModelError, Request, Sampling, Sequence};
 
 /// Answers drawn for the suspects in one round, most suspect first.
@@ -167,11 +166,12 @@ impl Repairing<'_> {
             seed => Sampling { seed: seed as u64, ..default },
         });
         let length = tried.suspect.piece.range.len();
+        let format = self.tools.edit_format;
         Request {
-            messages: prompt::messages(self.problem, &self.test, &tried.suspect),
+            messages: prompt::messages(self.problem, &self.test, &tried.suspect, format),
             tools: Vec::new(),
             thinking: false,
-            prefill: prompt::prefill(tried.suspect.language),
+            prefill: format.prefill(prompt::fence(tried.suspect.language)),
             samples: samples.collect(),
             max_tokens: u32::try_from(length / BYTES_PER_TOKEN + 160).unwrap_or(u32::MAX),
             stop: vec!["\n```".to_owned()],
@@ -215,8 +215,8 @@ impl Repairing<'_> {
     /// The patch of an answer, unless it is no code, changes nothing, or was tested already.
     fn candidate(&mut self, at: usize, text: &str) -> Option<Patch> {
         let Tried { suspect, seen, .. } = &mut self.suspects[at];
-        let answer = prose::code_block(text)?;
-        let after = splice(suspect.language, &suspect.source, &suspect.piece, &answer)?;
+        let format = self.tools.edit_format;
+        let after = format.apply(suspect.language, &suspect.source, &suspect.piece, text)?;
         let new = seen.insert(syntax::normalized(suspect.language, &after));
         new.then(|| Patch::replace(&suspect.path, suspect.source.as_bytes(), after.as_bytes()))
     }

@@ -38,7 +38,7 @@ const ILLEGAL: i32 = 132;
 static NEXT_LEVEL: AtomicI32 = AtomicI32::new(-1);
 
 /// Where the level of this machine is kept. It has one byte for every level that failed.
-pub(super) fn file(run: &Path) -> PathBuf {
+pub fn file(run: &Path) -> PathBuf {
     run.join(concat!("kernels-", env!("CARGO_PKG_VERSION")))
 }
 
@@ -47,8 +47,11 @@ pub(super) fn level(file: &Path) -> usize {
     std::fs::metadata(file).map_or(0, |it| it.len() as usize).min(LEVELS.len() - 1)
 }
 
-/// Loads the best kernels of this machine's level.
-pub(super) fn load(file: &Path) -> Result<(), ModelError> {
+/// Loads the best kernels of this machine's level, which `file` holds.
+///
+/// # Errors
+/// If they cannot be put together.
+pub fn load(file: &Path) -> Result<(), ModelError> {
     // Beside the binary where it is installed; in the build's own place otherwise.
     let beside = std::env::current_exe().ok().and_then(|it| it.parent().map(Path::to_owned));
     let installed = beside.filter(|it| it.to_str().is_some() && !kernels(it).is_empty());

@@ -6,7 +6,7 @@
 //! knows no tensor; [`sampler`] chooses tokens. It ends when nobody has asked for anything for a while.
 
 pub mod client;
-mod kernels;
+pub mod kernels;
 mod llama;
 pub mod memory;
 pub mod process;

@@ -283,6 +283,7 @@ impl<'a> Job<'a> {
             sandbox: Arc::clone(&session.sandbox),
             pool: session.pool.clone(),
             samples,
+            edit_format: context.config.edit_format,
         };
         Ok(Self { session, model, tools, policy, progress, cancel, started: Instant::now() })
     }

@@ -1,22 +1,13 @@
-//! From what a model wrote for a piece of a file to the new file: the right definition found in the answer, indented,
-//! with the file's own line ends, and with the comments and documentation that were there before.
-
-use std::ops::Range;
+//! The whole function written again: the right definition found in the answer, indented, with the file's own
+//! line ends, and with the comments and documentation that were there before.
 
 use similar::{DiffOp, TextDiff};
 use tasks::syntax::{self, Language};
 
-/// The piece of a file that is to be rewritten.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// The function's name; `None` for lines that are no function.
-    pub function: Option<String>,
-    /// Bytes in the file; starts after the first line's indentation.
-    pub range: Range<usize>,
-}
+use super::{Piece, indented, line_indentation, with_line_ends_of};
 
 /// The file with `answer` in place of `piece`, or `None` if the answer holds no such definition.
-pub fn splice(language: Language, source: &str, piece: &Piece, answer: &str) -> Option<String> {
+pub(super) fn apply(language: Language, source: &str, piece: &Piece, answer: &str) -> Option<String> {
     let old = source.get(piece.range.clone())?;
     let found = match &piece.function {
         Some(name) => definition(language, answer, name)?,
@@ -24,16 +15,10 @@ pub fn splice(language: Language, source: &str, piece: &Piece, answer: &str) -> 
     };
     let old_lines = old.replace("\r\n", "\n");
     let indentation = line_indentation(source, piece.range.start);
-    let new = indented(&found, indentation, uses_tabs(source));
+    let new = indented(&found, indentation, source);
     let new = with_leading(language, &old_lines, new);
     let merged = keep_comments(language, &old_lines, &new);
-    let merged =
-        if old.contains("\r\n") || only_crlf(source) { merged.replace('\n', "\r\n") } else { merged };
-    let mut result = String::with_capacity(source.len() + merged.len());
-    result.push_str(&source[..piece.range.start]);
-    result.push_str(&merged);
-    result.push_str(&source[piece.range.end..]);
-    Some(result)
+    Some(with_line_ends_of(source, piece, &merged))
 }
 
 /// The text of the function called `name` in `answer`, from the start of its first line.
@@ -56,61 +41,6 @@ fn dedented(text: &str) -> String {
     let lines =
         text.lines().map(|line| line.get(margin.min(line.len() - line.trim_start().len())..).unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn line_indentation(source: &str, at: usize) -> &str {
-    let start = source[..at].rfind('\n').map_or(0, |at| at + 1);
-    let line = &source[start..];
-    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
-}
-
-fn uses_tabs(source: &str) -> bool {
-    let indented = |with: char| source.lines().filter(|line| line.starts_with(with)).count();
-    indented('\t') > indented(' ')
-}
-
-fn only_crlf(source: &str) -> bool {
-    let crlf = source.matches("\r\n").count();
-    crlf > 0 && crlf == source.matches('\n').count()
-}
-
-/// `text` moved to `indentation`; the first line has none, as it follows what is in the file.
-fn indented(text: &str, indentation: &str, tabs: bool) -> String {
-    let own = text.lines().next().map_or(0, |line| line.len() - line.trim_start().len());
-    let unit = if tabs { unit_of(text) } else { None };
-    let mut result = String::new();
-    for (number, line) in text.lines().enumerate() {
-        if number > 0 {
-            result.push('\n');
-        }
-        let body = line.trim_start_matches([' ', '\t']);
-        if body.trim().is_empty() {
-            continue;
-        }
-        let margin = &line[..line.len() - body.len()];
-        let rest = margin.get(own..).unwrap_or_default();
-        if number > 0 {
-            result.push_str(indentation);
-        }
-        match unit {
-            Some(unit) if rest.starts_with(' ') => {
-                result.push_str(&"\t".repeat(rest.len() / unit));
-                result.push_str(&" ".repeat(rest.len() % unit));
-            }
-            _ => result.push_str(rest),
-        }
-        result.push_str(body.trim_end());
-    }
-    result
-}
-
-/// Spaces of one level in a text that is indented by spaces.
-fn unit_of(text: &str) -> Option<usize> {
-    let widths = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| line.len() - line.trim_start_matches(' ').len());
-    widths.filter(|width| *width > 0).min()
 }
 
 /// `new` with the decorators, attributes and documentation before the definition in `old`, if it has none itself.
@@ -197,7 +127,7 @@ mod tests {
     }
 
     fn spliced(language: Language, source: &str, name: &str, answer: &str) -> Option<String> {
-        splice(language, source, &piece(language, source, name), answer)
+        apply(language, source, &piece(language, source, name), answer)
     }
 
     const CLASS: &str = "class Stack:\n    def push(self, x):\n        \"\"\"Adds x.\"\"\"\n        self.items.append(x)\n\n    def pop(self):\n        return self.items[0]\n";
@@ -265,7 +195,7 @@ mod tests {
         let source = "LIMIT = 10\nNAME = 'a'\n";
         let piece = Piece { function: None, range: 0..10 };
         assert_eq!(
-            splice(Language::Python, source, &piece, "LIMIT = 12\n").unwrap(),
+            apply(Language::Python, source, &piece, "LIMIT = 12\n").unwrap(),
             "LIMIT = 12\nNAME = 'a'\n"
         );
     }
