@@ -111,12 +111,12 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// A text of `words` words that a model goes on with for long.
+/// A request with `words` words whose answer is long, whatever the model.
 fn prompt(words: usize) -> String {
     let list = ["river", "stone", "lantern", "harbour", "winter", "orchard", "signal", "meadow"];
     let text: Vec<&str> = (0..words).map(|at| list[(at * at + at / 3) % list.len()]).collect();
     format!(
-        "Write the longest story that you can, of at least two thousand words, with all of these: {}.",
+        "Some words: {}. Forget them. Count from 1 to 2000, one number a line, nothing else.",
         text.join(" ")
     )
 }
@@ -153,7 +153,7 @@ fn request(key: &str, text: String, sequences: usize, tokens: u32) -> Request {
         messages: vec![Message::new(Role::User, text)],
         tools: Vec::new(),
         thinking: false,
-        prefill: String::new(),
+        prefill: "1\n2\n3\n".to_owned(),
         samples: (0..sequences).map(|seed| Sampling { seed: seed as u64, ..sampling }).collect(),
         max_tokens: tokens,
         stop: Vec::new(),
